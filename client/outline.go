@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
 )
 
 // OutlineQuery selects rows of a tree's outline.
@@ -71,6 +72,13 @@ func (c *Client) Outline(ctx context.Context, q OutlineQuery) ([]OutlineRow, err
 		query("task", q.Tasks, "parent", q.Parent, "after", q.After, "state", q.States, "text", q.Text, "all", q.All,
 			"from", q.From, "limit", q.Limit))
 	return page.Rows, err
+}
+
+// Turns returns the turns of the tasks of a tree that are answered by a REPL, in brief; with
+// task, those of this task only. A tree without a REPL has none.
+func (c *Client) Turns(ctx context.Context, tree perdure.TreeID, task perdure.TaskID) ([]rlm.TaskTurns, error) {
+	out, err := get[struct{ Tasks []rlm.TaskTurns }](ctx, c, "list turns", treePath(tree, "/turns"), query("task", task))
+	return out.Tasks, err
 }
 
 // WholeOutline yields the rows of all tasks of a tree by ID, page by page. An

@@ -54,8 +54,8 @@ func (e *Executor) loadOrigin(ctx context.Context, f *Fork) (*origin, error) {
 			"`perdure show TASK` of its root lists the turns")
 	}
 	filter := perdure.TaskFilter{Tree: f.Tree, Parent: &tree.Root, States: []perdure.State{perdure.Completed}}
-	err = eachSubCall(ctx, e.cfg.Store, filter, func(id perdure.TaskID, n *node) {
-		o.calls[n.Call.place] = knownCall{id, n.Call.Hash}
+	err = eachSubCall(ctx, e.cfg.Store, filter, func(t *perdure.Task, n *node) {
+		o.calls[n.Call.place] = knownCall{t.ID, n.Call.Hash}
 	})
 	return o, err
 }

@@ -141,9 +141,9 @@ func (x *logging) read(ctx context.Context) error {
 	}
 	x.calls = make(map[[2]int][]loggedCall)
 	filter := perdure.TaskFilter{Tree: x.l.Tree.ID, Parent: &x.l.Task.ID}
-	return eachSubCall(ctx, x.e.cfg.Store, filter, func(id perdure.TaskID, n *node) {
+	return eachSubCall(ctx, x.e.cfg.Store, filter, func(t *perdure.Task, n *node) {
 		at := [2]int{n.Call.Turn, n.Call.Block}
-		x.calls[at] = append(x.calls[at], loggedCall{n.Call.place, id})
+		x.calls[at] = append(x.calls[at], loggedCall{n.Call.place, t.ID})
 	})
 }
 

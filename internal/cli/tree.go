@@ -22,7 +22,8 @@ func (a *app) newTreeCommand() *cobra.Command {
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
 		Long: "Draw the tasks of a tree with state, running time and cost. Many successive siblings with the same state, " +
-			"or the same error, are folded. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
+			"or the same error, are folded. A task that is answered by a REPL (planner repl) has its turns, each with its " +
+			"sub-calls and its cost with them. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
 			"--json, prints one task a line, by ID, as `perdure show --json` does.",
 		Example: "perdure tree tree-1a2b3c4d --depth 2\n" +
 			"perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",
@@ -77,11 +78,15 @@ func treeFormats() []string { return []string{formatASCII, formatMermaid, format
 const taskPage = 1000
 
 func (a *app) listTasks(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
+	made, err := a.turnsOf(ctx, b, id)
+	if err != nil {
+		return err
+	}
 	for t, err := range b.AllTasks(ctx, client.TaskQuery{Tree: id, Limit: taskPage}) {
 		if err != nil {
 			return err
 		}
-		if err := a.PrintJSON(t); err != nil {
+		if err := a.PrintJSON(taskWithTurns{&t, made[t.ID]}); err != nil {
 			return err
 		}
 		if a.Out.Stopped() {
@@ -92,12 +97,18 @@ func (a *app) listTasks(ctx context.Context, b *env.Backend, id perdure.TreeID) 
 }
 
 func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v treeView, format string) error {
+	made, err := a.turnsOf(ctx, b, id)
+	if err != nil {
+		return err
+	}
 	var nodes []*node
 	for row, err := range b.WholeOutline(ctx, id) {
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, newNode(&row))
+		n := newNode(&row)
+		n.turns = made[row.Task]
+		nodes = append(nodes, n)
 	}
 	s, err := b.Status(ctx, id)
 	if err != nil {

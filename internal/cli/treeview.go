@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/graph"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/rlm"
 )
 
 // More than foldOver successive siblings with the same state are folded: only the first
@@ -29,6 +30,7 @@ type node struct {
 	*client.OutlineRow
 	note     string // its error, or the task that it waits for
 	children []*node
+	turns    []rlm.Turn
 	// even reports whether all descendants have its state and none failed.
 	even bool
 }
@@ -105,20 +107,34 @@ func (v treeView) draw(root *node) {
 }
 
 func (v treeView) drawChildren(indent string, n *node, depth int) {
-	if len(n.children) == 0 {
+	if len(n.children) == 0 && len(n.turns) == 0 {
 		return
 	}
 	if depth == 0 {
-		fmt.Fprintln(v.s, v.s.Dim(indent+"└─ … "+human.Count(size(n)-1, "task")+" below"))
+		if below := size(n) - 1; below > 0 {
+			fmt.Fprintln(v.s, v.s.Dim(indent+"└─ … "+human.Count(below, "task")+" below"))
+		}
 		return
 	}
-	runs := v.runs(n.children)
+	if groups := n.groups(); groups != nil {
+		v.drawTurns(indent, n, groups, depth)
+		return
+	}
+	v.drawRuns(indent, v.runs(n.children), depth)
+}
+
+// branches returns what precedes the line of a child, and the lines below it.
+func branches(last bool) (branch, below string) {
+	if last {
+		return "└─ ", "   "
+	}
+	return "├─ ", "│  "
+}
+
+// drawRuns draws siblings.
+func (v treeView) drawRuns(indent string, runs [][]*node, depth int) {
 	for i, run := range runs {
-		last := i == len(runs)-1
-		branch, below := "├─ ", "│  "
-		if last {
-			branch, below = "└─ ", "   "
-		}
+		branch, below := branches(i == len(runs)-1)
 		if len(run) > 1 {
 			fmt.Fprintln(v.s, v.s.Dim(indent+branch)+v.folded(run))
 			continue

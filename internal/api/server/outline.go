@@ -6,6 +6,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/view/outline"
+	"github.com/perdure/perdure/rlm"
 )
 
 // treeOutline lists rows of a tree: the children of a task from a position on,
@@ -31,6 +32,16 @@ func (s *server) treeOutline(r *request) (any, error) {
 		return err
 	})
 	return object{"rows": rows}, err
+}
+
+// treeTurns lists the turns of the tree's tasks with a REPL, or of one of them, in brief.
+func (s *server) treeTurns(r *request) (any, error) {
+	tree, task := r.pathTree(), r.task("task")
+	if err := r.done(); err != nil {
+		return nil, err
+	}
+	list, err := rlm.TreeTurns(r.Context(), s.store, tree, task)
+	return object{"tasks": orEmpty(list)}, err
 }
 
 func (s *server) treeReport(r *request) (any, error) {

@@ -35,6 +35,7 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/trees/{id}/result", ofTree(s.treeResult))
 	handle("GET /v1/trees/{id}/tasks", s.treeTasks)
 	handle("GET /v1/trees/{id}/outline", s.treeOutline)
+	handle("GET /v1/trees/{id}/turns", s.treeTurns)
 	handle("GET /v1/trees/{id}/report", s.treeReport)
 	handle("GET /v1/trees/{id}/gates", s.gates)
 	handle("POST /v1/trees/{id}/answer", s.answerGate)

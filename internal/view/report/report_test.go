@@ -46,9 +46,12 @@ func document(text string) *report.Document {
 		Tree: perdure.Tree{ID: "tree-12345678", Name: text, Kind: "run", Root: 1, State: perdure.Partial, Partial: true,
 			CreatedAt: *at(5), CompletedAt: at(25)},
 		Prompt: text,
-		Turns: []rlm.Turn{{Turn: 1, Reply: text, Call: 3, InputTokens: 10, OutputTokens: 20, Blocks: []rlm.TurnBlock{
-			{Code: "print('light')  # " + text, Output: text, StartedAt: *at(5), EndedAt: at(7), Variables: []string{"x"}},
-			{Code: text, Failure: text, SubCalls: 3, StartedAt: *at(7)}}}, {Turn: 2, Reply: text, Call: 4}},
+		Turns: []rlm.Turn{{Turn: 1, State: perdure.Failed, Reply: text, Call: 3, InputTokens: 10, OutputTokens: 20,
+			SubCalls: 3, Usage: usage(3), Blocks: []rlm.TurnBlock{
+				{State: perdure.Completed, Code: "print('light')  # " + text, Output: text, StartedAt: *at(5), EndedAt: at(7),
+					Variables: []string{"x"}},
+				{State: perdure.Failed, Code: text, Failure: text, SubCalls: 3, StartedAt: *at(7)}}},
+			{Turn: 2, State: perdure.Running, Reply: text, Call: 4}},
 		Result: &client.Result{Tree: "tree-12345678", State: perdure.Partial, Partial: true, Answer: answer,
 			MissingTotal: 1,
 			Citations:    []client.Citation{{File: text, StartLine: 3, EndLine: 4, Text: text}}},

@@ -2,12 +2,15 @@
 package turns
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -23,11 +26,18 @@ func Parse(raw json.RawMessage) []rlm.Turn {
 	return list
 }
 
-// Figures are the call of a turn, its tokens and its cost.
+// Figures are the state of a turn, the call of its reply with tokens and cost, and what the turn
+// took with its sub-calls.
 func Figures(t *rlm.Turn) string {
 	text := fmt.Sprintf("%s, %s in, %s out", t.Call, human.Compact(t.InputTokens), human.Compact(t.OutputTokens))
+	if t.State != "" { // a daemon of an earlier version does not say
+		text = fmt.Sprintf("%s %s, %s", status.Mark(t.State), t.State, text)
+	}
 	if t.CostUSD != nil {
 		text += ", " + human.Dollars(*t.CostUSD)
+	}
+	if t.SubCalls > 0 {
+		text += "; with " + human.Count(t.SubCalls, "sub-call") + ": " + status.Usage(t.Usage)
 	}
 	return text
 }
@@ -48,7 +58,7 @@ func Facts(b *rlm.TurnBlock) string {
 		parts = append(parts, "final answer")
 	}
 	if b.EndedAt == nil {
-		parts = append(parts, "running")
+		parts = append(parts, string(cmp.Or(b.State, perdure.Running)))
 	} else {
 		parts = append(parts, human.Duration(b.EndedAt.Sub(b.StartedAt).Round(time.Millisecond)))
 	}

@@ -2,12 +2,14 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/rlm"
 )
 
 const (
@@ -31,6 +33,8 @@ type (
 		events []perdure.Event
 		next   int64
 		rows   []client.OutlineRow
+		turns  []rlm.TaskTurns // of the root; nil without a REPL
+		read   bool            // turns were asked for
 		took   time.Duration
 		at     time.Time
 		err    error
@@ -114,6 +118,7 @@ func (m *model) request(ask func(ctx context.Context, c *client.Client) tea.Msg)
 // look asks for what changed of the tree that is shown.
 func (m *model) look() tea.Cmd {
 	tree, after, quiet, sight := m.tree, m.lastEvent, m.quiet(), m.inSight()
+	root, repl := m.rootTask(), m.repl
 	return m.request(func(ctx context.Context, c *client.Client) tea.Msg {
 		begin := time.Now()
 		l := looked{tree: tree, next: after}
@@ -131,13 +136,27 @@ func (m *model) look() tea.Cmd {
 			if t, err := c.Tree(ctx, tree); err == nil {
 				l.name = t.Name
 			}
+			if l.err == nil && len(l.rows) > 0 {
+				l.readTurns(ctx, c, l.rows[0].Task)
+			}
 		case len(l.events) > 0 || !quiet:
 			l.rows, l.err = c.Outline(ctx, client.OutlineQuery{Tree: tree, Tasks: sight})
+			if l.err == nil && repl {
+				l.readTurns(ctx, c, root)
+			}
 		}
 		l.at = time.Now()
 		l.took = l.at.Sub(begin)
 		return l
 	})
+}
+
+// readTurns asks for the turns of the root. A daemon of an earlier version lists none.
+func (l *looked) readTurns(ctx context.Context, c *client.Client, root perdure.TaskID) {
+	l.read = true
+	if l.turns, l.err = c.Turns(ctx, l.tree, root); errors.Is(l.err, perdure.ErrNotFound) {
+		l.err = nil
+	}
 }
 
 // first asks for the root and its first children.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/view/turns"
+	"github.com/perdure/perdure/rlm"
 )
 
 // screen is what the body of the view shows.
@@ -48,8 +50,11 @@ type model struct {
 	lastEvent int64
 	loading   map[pageKey]bool
 	hideLog   bool
-	cursor    place
-	top       int // the first row in sight
+	// repl is set if a REPL answers the root, turns are its lines.
+	repl   bool
+	turns  []turns.Line
+	cursor place
+	top    int // the first row in sight
 
 	filter    filter
 	typing    bool // the user writes the filter's text
@@ -82,6 +87,7 @@ func (m *model) choose(tree perdure.TreeID) {
 	m.tree, m.name, m.outline, m.status, m.events, m.lastEvent = tree, "", newOutline(), nil, nil, 0
 	m.loading, m.cursor, m.top, m.failed, m.note = make(map[pageKey]bool), place{}, 0, nil, ""
 	m.filter, m.typing, m.matches, m.selected, m.asked, m.searching = filter{}, false, nil, 0, nil, false
+	m.repl, m.turns = false, nil
 	m.screen = screenTasks
 	if tree == "" {
 		m.screen = screenTrees
@@ -192,6 +198,9 @@ func (m *model) looked(l looked) tea.Cmd {
 	if l.name != "" {
 		m.name = l.name
 	}
+	if l.read {
+		m.setTurns(l.turns)
+	}
 	begins := m.outline.root == nil
 	for _, row := range l.rows {
 		m.outline.put(row)
@@ -211,6 +220,25 @@ func (m *model) looked(l looked) tea.Cmd {
 		cmds = append(cmds, m.search(false))
 	}
 	return tea.Batch(cmds...)
+}
+
+// setTurns takes in the turns of the root, if a REPL answers it.
+func (m *model) setTurns(list []rlm.TaskTurns) {
+	m.turns = nil
+	for i := range list {
+		m.repl = true
+		for k := range list[i].Turns {
+			m.turns = append(m.turns, turns.Lines(&list[i].Turns[k])...)
+		}
+	}
+}
+
+// rootTask is the root of the tree, 0 before the first look.
+func (m *model) rootTask() perdure.TaskID {
+	if m.outline.root == nil {
+		return 0
+	}
+	return m.outline.root.row.Task
 }
 
 func (m *model) loaded(l loaded) {

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/internal/view/turns"
 )
 
 // View draws the screen.
@@ -64,8 +65,18 @@ func (m *model) logHeight() int {
 	return min(9, m.height/4)
 }
 
+// turnsHeight is how many lines the turns have, their rule included.
+func (m *model) turnsHeight() int {
+	if !m.repl || m.hideLog || m.height < 18 {
+		return 0
+	}
+	return min(1+max(len(m.turns), 1), 9, m.height/4)
+}
+
 // bodyHeight is how many rows of tasks are on the screen.
-func (m *model) bodyHeight() int { return max(1, m.height-headLines-1-m.logHeight()-footLines) }
+func (m *model) bodyHeight() int {
+	return max(1, m.height-headLines-1-m.turnsHeight()-m.logHeight()-footLines)
+}
 
 func (m *model) tasksLines() []string {
 	lines := m.head()
@@ -83,6 +94,15 @@ func (m *model) tasksLines() []string {
 	}
 	for len(lines) < headLines+1+height {
 		lines = append(lines, "")
+	}
+	if n := m.turnsHeight(); n > 0 {
+		lines = append(lines, m.rule("turns"))
+		for _, l := range m.turns[max(0, len(m.turns)-(n-1)):] {
+			lines = append(lines, m.turnLine(&l, m.width))
+		}
+		if len(m.turns) == 0 {
+			lines = append(lines, "  "+m.dim("no turn yet"))
+		}
 	}
 	if n := m.logHeight(); n > 0 {
 		lines = append(lines, m.rule("log"))
@@ -229,6 +249,18 @@ func (m *model) taskLine(i int) string {
 	return front + m.state(shown, status.Mark(shown)) + " " + id + "  " + text + " " + m.dim(tail)
 }
 
+// turnLine is a block of a turn in at most width cells.
+func (m *model) turnLine(l *turns.Line, width int) string {
+	mark := m.state(l.State, status.Mark(l.State))
+	if l.Turn == 0 && l.State == perdure.Completed {
+		mark = " "
+	}
+	head := "  " + mark + " " + m.bold(l.Name()) + "  "
+	room := max(8, width-ansi.StringWidth(head)-ansi.StringWidth("  "+l.Cost)-1)
+	text := l.Text(room)
+	return head + text + strings.Repeat(" ", max(0, room-ansi.StringWidth(text))) + "  " + m.dim(l.Cost)
+}
+
 func (m *model) eventLine(e *perdure.Event) string {
 	task := ""
 	if e.Task != 0 {
@@ -316,6 +348,14 @@ func (m *model) taskLines() []string {
 	section("Result", t.Result)
 	if t.State != perdure.Completed {
 		section("Output so far", t.Output)
+	}
+	if list := turns.Parse(t.Turns); len(list) > 0 {
+		lines = append(lines, "", m.bold("Turns"))
+		for i := range list {
+			for _, l := range turns.Lines(&list[i]) {
+				lines = append(lines, m.turnLine(&l, m.width))
+			}
+		}
 	}
 	var calls []string
 	for i := range t.Calls {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/testing/testenv"
+	"github.com/perdure/perdure/rlm"
 )
 
 func TestMain(m *testing.M) {
@@ -496,4 +498,39 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The turns of a REPL are above the log, the last ones first to be kept, and go with it.
+func TestShowsTurns(t *testing.T) {
+	t.Parallel()
+	x := newTerminal(t)
+	tree, _ := x.tree(numbered(40)...)
+	x.start(tree.ID)
+	x.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	x.shows("!turns", "log")
+	x.m.setTurns([]rlm.TaskTurns{{}})
+	x.shows("turns", "no turn yet", "log")
+	var list []rlm.Turn
+	for i := range 12 {
+		list = append(list, rlm.Turn{Turn: i + 1, State: perdure.Failed, Usage: perdure.Usage{Calls: 1, CostUSD: 0.5},
+			Blocks: []rlm.TurnBlock{{State: perdure.Failed, Code: "日本 = len(cntext)" + strings.Repeat(" + 1", 40),
+				Failure: "NameError: \x1b[2Jname 'cntext' is not defined", SubCalls: 3}}})
+	}
+	x.m.setTurns([]rlm.TaskTurns{{Turns: list}})
+	x.shows("─ turns ─", "!turn 7 ", "✗ turn 8   日本", "✗ turn 12  日本 = len(cntext)", "→ NameError: ", "$0.5000", "─ log ─",
+		"the root")
+	for _, size := range [][2]int{{20, 6}, {20, 24}, {40, 18}, {300, 80}} {
+		x.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		if text := x.screen(); strings.ContainsAny(text, "\x1b") {
+			t.Fatalf("control characters on the screen: %q", text)
+		}
+	}
+	x.shows("turn 12", "$0.5000")
+	x.keys("e")
+	x.shows("!turn 12", "!log")
+	raw, err := json.Marshal(list)
+	x.check(err)
+	x.keys("e")
+	x.send(opened{task: perdure.ShowTask{Task: perdure.Task{ID: 1}, Turns: raw}})
+	x.shows("Turns", "turn 1 ", "turn 12", "NameError: ")
 }

@@ -102,6 +102,10 @@ const (
 		WHERE tree = $1 AND task = $2 AND number = $3 AND ended_at IS NULL`
 	sqlBlocks = `SELECT b.number, b.turn, b.data, b.output, b.started_at, b.ended_at FROM tree t
 		JOIN repl_block b ON b.tree = t.id WHERE t.name = $1 AND b.task = $2 ORDER BY b.number`
+	sqlHeads = `SELECT b.number, b.turn, b.data, '', b.started_at, b.ended_at FROM tree t
+		JOIN repl_block b ON b.tree = t.id WHERE t.name = $1 AND b.task = $2 ORDER BY b.number`
+	sqlBlockTasks = `SELECT DISTINCT b.task FROM tree t JOIN repl_block b ON b.tree = t.id
+		WHERE t.name = $1 ORDER BY b.task`
 )
 
 // Begin records that a block is about to run, and sets its StartedAt.
@@ -235,12 +239,36 @@ func (b *Block) encode() (string, error) {
 
 // Blocks lists the blocks of a task in their order.
 func (r *Records) Blocks(ctx context.Context, tree perdure.TreeID, task perdure.TaskID) ([]Block, error) {
+	return r.list(ctx, sqlBlocks, tree, task)
+}
+
+// Heads lists the blocks of a task in their order, without what they printed.
+func (r *Records) Heads(ctx context.Context, tree perdure.TreeID, task perdure.TaskID) ([]Block, error) {
+	return r.list(ctx, sqlHeads, tree, task)
+}
+
+// Tasks lists the tasks of a tree that have blocks.
+func (r *Records) Tasks(ctx context.Context, tree perdure.TreeID) ([]perdure.TaskID, error) {
+	var list []perdure.TaskID
+	err := perdure.EachRow(ctx, r.store.Reader(), func(row perdure.Row) error {
+		var id int64
+		err := row.Scan(&id)
+		list = append(list, perdure.TaskID(id))
+		return err
+	}, sqlBlockTasks, string(tree))
+	if err != nil {
+		return nil, fmt.Errorf("list tasks with blocks of tree %q: %w", tree, err)
+	}
+	return list, nil
+}
+
+func (r *Records) list(ctx context.Context, query string, tree perdure.TreeID, task perdure.TaskID) ([]Block, error) {
 	var list []Block
 	err := perdure.EachRow(ctx, r.store.Reader(), func(row perdure.Row) error {
 		b, err := scan(row)
 		list = append(list, b)
 		return err
-	}, sqlBlocks, string(tree), int64(task))
+	}, query, string(tree), int64(task))
 	if err != nil {
 		return nil, fmt.Errorf("list blocks of task %q: %w", task, err)
 	}
