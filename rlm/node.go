@@ -56,6 +56,8 @@ type node struct {
 	// Repl is set if the task is answered by a REPL, Call if it answers a call of a REPL's code.
 	Repl *replPlan `json:"repl,omitempty"`
 	Call *subCall  `json:"call,omitempty"`
+	// Log, only in the root of a record, is the log that it was imported from.
+	Log *logRef `json:"log,omitempty"`
 	// Level counts the plans above this task.
 	Level int `json:"level,omitempty"`
 	// Plan, only in the first child of a task that was planned, is its plan.

@@ -48,9 +48,20 @@ type loggedCall struct {
 // Write writes the REPL of a tree's root as JSON Lines in the form of the reference
 // implementation of recursive language models, whose viewer opens it. Each message, the
 // context and each value are written once. A sub-call with a REPL of its own is one call. It
-// fails with CodeInvalid for a tree without a REPL.
+// fails with CodeInvalid for a tree without a REPL. The log of a record is the imported one.
 func (l *Log) Write(ctx context.Context, w io.Writer) (err error) {
-	x, closing, err := l.open(ctx)
+	tree, err := l.Store.Tree(ctx, l.Tree)
+	if err != nil {
+		return err
+	}
+	root, err := l.Store.Task(ctx, tree.Root)
+	if err != nil {
+		return err
+	}
+	if ref := logOf(&tree, &root); ref != nil {
+		return l.copyLog(ctx, ref, w)
+	}
+	x, closing, err := l.open(ctx, &tree, &root)
 	if err != nil {
 		return err
 	}
@@ -65,7 +76,8 @@ func (l *Log) Write(ctx context.Context, w io.Writer) (err error) {
 	out, err := trajectory.NewWriter(w, &trajectory.Metadata{Timestamp: trajectory.Time{Time: x.l.Tree.CreatedAt},
 		RootModel: &name, MaxDepth: &depth, MaxIterations: &x.node.Repl.Turns, Backend: &backend,
 		BackendKwargs: map[string]any{"model_name": name}, EnvironmentType: &environment,
-		EnvironmentKwargs: map[string]any{"tree_id": l.Tree, "engine": x.node.Repl.Engine, "profile": x.node.Repl.Profile}})
+		EnvironmentKwargs: map[string]any{"tree_id": l.Tree, "engine": x.node.Repl.Engine, "profile": x.node.Repl.Profile,
+			"prompt": x.l.Task.Prompt}})
 	if err != nil {
 		return err
 	}
@@ -86,15 +98,9 @@ func (l *Log) Write(ctx context.Context, w io.Writer) (err error) {
 }
 
 // open reads the plan of the tree, its records and what its model was shown first.
-func (l *Log) open(ctx context.Context) (*logging, func() error, error) {
-	tree, err := l.Store.Tree(ctx, l.Tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := &run{}
-	if r.root, err = l.Store.Task(ctx, tree.Root); err != nil {
-		return nil, nil, err
-	}
+func (l *Log) open(ctx context.Context, tree *perdure.Tree, root *perdure.Task) (*logging, func() error, error) {
+	r := &run{root: *root}
+	var err error
 	r.plan, err = nodeOf(&r.root)
 	if tree.Kind != KindRun || err != nil || r.plan.Repl == nil {
 		return nil, nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "write log",
@@ -114,7 +120,7 @@ func (l *Log) open(ctx context.Context) (*logging, func() error, error) {
 	}
 	// A lease that was never claimed names the task and its tree; nothing is written with it.
 	x := &logging{cfg: l, c: &console{vars: make(map[string]engine.Var)},
-		attempt: &attempt{e: e, run: r, l: &perdure.Lease{Task: r.root, Tree: tree}, node: r.plan}}
+		attempt: &attempt{e: e, run: r, l: &perdure.Lease{Task: r.root, Tree: *tree}, node: r.plan}}
 	if err := x.read(ctx); err != nil {
 		_ = closing() // the first error counts
 		return nil, nil, err

@@ -42,6 +42,10 @@ func (e *Executor) Replay(ctx context.Context, id perdure.TreeID) (Replay, error
 	if err != nil {
 		return report, err
 	}
+	if ref := logOf(&tree, &root); ref != nil {
+		err := e.replayLog(ctx, ref, &report, root.ID)
+		return report, err
+	}
 	if n, err := nodeOf(&root); tree.Kind != KindRun || err != nil || n.Repl == nil {
 		return report, &perdure.Error{Code: perdure.CodeInvalid, Op: "replay tree",
 			Msg: fmt.Sprintf("tree %q has no REPL", id), Hint: "runs with --planner repl can be replayed"}

@@ -20,8 +20,9 @@ type Turn struct {
 	// state of its task until all of its blocks have ended.
 	State perdure.State `json:"state"`
 	Reply string        `json:"reply"`
-	// Call is the call of the reply in the journal, with its tokens and cost.
-	Call         perdure.CallID `json:"call_id"`
+	// Call is the call of the reply in the journal, with its tokens and cost. A record that was
+	// imported from a log has no calls, and the figures of replies are unknown.
+	Call         perdure.CallID `json:"call_id,omitzero"`
 	InputTokens  int64          `json:"input_tokens"`
 	OutputTokens int64          `json:"output_tokens"`
 	CostUSD      *float64       `json:"cost_usd"`
@@ -72,7 +73,10 @@ func Turns(ctx context.Context, s *perdure.Store, t *perdure.Task, calls []perdu
 func turnsOf(ctx context.Context, s *perdure.Store, t *perdure.Task, calls []perdure.Call,
 	read func(context.Context, perdure.TreeID, perdure.TaskID) ([]record.Block, error)) ([]Turn, error) {
 	n, err := nodeOf(t)
-	if err != nil || n.Repl == nil {
+	switch {
+	case err == nil && n.Log != nil:
+		return logTurns(ctx, s, t, n.Log)
+	case err != nil || n.Repl == nil:
 		return nil, nil //nolint:nilerr // the plan of another program
 	}
 	p, ok := turn.Find(n.Repl.Profile)
@@ -308,7 +312,7 @@ type TaskTurns struct {
 // returns those of this task only.
 func TreeTurns(ctx context.Context, s *perdure.Store, id perdure.TreeID, task perdure.TaskID) ([]TaskTurns, error) {
 	tree, err := s.Tree(ctx, id)
-	if err != nil || tree.Kind != KindRun {
+	if err != nil || tree.Kind != KindRun && tree.Kind != perdure.KindRecord {
 		return nil, err
 	}
 	blocks := record.New(s)
@@ -327,7 +331,7 @@ func TreeTurns(ctx context.Context, s *perdure.Store, id perdure.TreeID, task pe
 		if err != nil {
 			return nil, err
 		}
-		if n, err := nodeOf(&t); t.Tree != tree.ID || err != nil || n.Repl == nil {
+		if n, err := nodeOf(&t); t.Tree != tree.ID || err != nil || n.Repl == nil && n.Log == nil {
 			continue
 		}
 		calls, err := s.Calls(ctx, id)

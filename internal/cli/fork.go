@@ -90,6 +90,10 @@ func forkRequest(ctx context.Context, b *env.Backend, id perdure.TreeID, change 
 	if err != nil {
 		return client.TreeRequest{}, err
 	}
+	if tree.Kind == perdure.KindRecord {
+		return client.TreeRequest{}, env.UsageError("`perdure run` with its prompt starts a new tree",
+			"%s is an imported record, which is not executed", id)
+	}
 	root, err := b.Task(ctx, tree.Root)
 	if err != nil {
 		return client.TreeRequest{}, err

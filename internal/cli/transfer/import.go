@@ -29,7 +29,7 @@ func ImportCommand(e *env.Env) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import PATH",
-		Short: "Import trees, states and loops from a .aiwg folder",
+		Short: "Import a .aiwg folder, or a log of a recursive language model",
 		Long: "Import a .aiwg folder (or the folder that contains it), a tasks.json, a tree.json or a state. Trees are " +
 			"imported as records, which are not executed: ended tasks keep their states and results, the others are queued. " +
 			"Corrections and unreadable parts are listed with file and line; with unreadable parts the exit status is 3. " +
@@ -38,10 +38,14 @@ func ImportCommand(e *env.Env) *cobra.Command {
 			"Loops (ralph/loops) are imported as records too: a tree whose root contains the documents and whose tasks are " +
 			"the iterations. The section agent_persistence of aiwg.yml is kept as text; its settings are listed but not " +
 			"applied.\n\n" +
+			"A file with the ending .jsonl is a log of the reference implementation of recursive language models, as " +
+			"`perdure export --format rlm-jsonl` writes it too. It becomes a record with the answer, a task for each " +
+			"sub-call, and the turns, which `perdure show` prints; `perdure replay` runs its code again.\n\n" +
 			"With --strict, nothing is imported if the files are not as the published schemas have them: the exit status is " +
 			"5, and each default, correction and unreadable part is listed. `perdure validate` checks single files.\n\n" +
 			"With --state, PATH is a state (perdure schema rlm-state). Flags select its place; the default is in the file.",
-		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import --state state.json --scope global",
+		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import run.jsonl\n" +
+			" perdure import --state state.json --scope global",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, 1, "a folder or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,6 +55,9 @@ func ImportCommand(e *env.Env) *cobra.Command {
 			l, err := c.Load(cmd)
 			if err != nil {
 				return err
+			}
+			if isLog(args[0]) && !f.state {
+				return c.importLog(cmd.Context(), l, args[0], &f)
 			}
 			return c.importPath(cmd.Context(), l, args[0], &f)
 		},

@@ -29,13 +29,17 @@ func Parse(raw json.RawMessage) []rlm.Turn {
 // Figures are the state of a turn, the call of its reply with tokens and cost, and what the turn
 // took with its sub-calls.
 func Figures(t *rlm.Turn) string {
-	text := fmt.Sprintf("%s, %s in, %s out", t.Call, human.Compact(t.InputTokens), human.Compact(t.OutputTokens))
+	var parts []string
 	if t.State != "" { // a daemon of an earlier version does not say
-		text = fmt.Sprintf("%s %s, %s", status.Mark(t.State), t.State, text)
+		parts = append(parts, status.Mark(t.State)+" "+string(t.State))
+	}
+	if t.Call != 0 { // else it was imported from a log
+		parts = append(parts, t.Call.String(), human.Compact(t.InputTokens)+" in", human.Compact(t.OutputTokens)+" out")
 	}
 	if t.CostUSD != nil {
-		text += ", " + human.Dollars(*t.CostUSD)
+		parts = append(parts, human.Dollars(*t.CostUSD))
 	}
+	text := strings.Join(parts, ", ")
 	if t.SubCalls > 0 {
 		text += "; with " + human.Count(t.SubCalls, "sub-call") + ": " + status.Usage(t.Usage)
 	}

@@ -26,6 +26,7 @@ type Reader struct {
 	meta       *Metadata
 	last, seen int
 	max        int
+	raw        []byte
 }
 
 // NewReader returns a reader of a log.
@@ -38,6 +39,9 @@ func (r *Reader) Metadata() *Metadata { return r.meta }
 
 // Line returns the number of the line that was read last, from 1.
 func (r *Reader) Line() int { return r.line }
+
+// Raw returns the line of the last iteration, which is valid until the next one is read.
+func (r *Reader) Raw() []byte { return r.raw }
 
 // Next returns the next iteration, and io.EOF after the last one. A line that is not of the
 // format is a *LineError. The settings are the first line or absent, and the numbers of the
@@ -88,7 +92,7 @@ func (r *Reader) iteration(line []byte) (*Iteration, error) {
 	if it.Iteration != r.last+1 && it.Iteration != 1 {
 		return nil, r.wrong("iteration %d follows %d", it.Iteration, r.last)
 	}
-	r.last = it.Iteration
+	r.last, r.raw = it.Iteration, line
 	var blocks struct {
 		List []struct {
 			Result json.RawMessage `json:"result"`

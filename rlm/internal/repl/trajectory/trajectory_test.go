@@ -126,6 +126,38 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// Members that are not read are found with their path, in all places.
+func TestUnknownMembers(t *testing.T) {
+	t.Parallel()
+	if got := trajectory.Unknown([]byte(iterationLine)); len(got) > 0 {
+		t.Errorf("in a known line: %q", got)
+	}
+	if got := trajectory.Unknown([]byte(metadataLine)); len(got) > 0 {
+		t.Errorf("in known settings: %q", got)
+	}
+	line := strings.NewReplacer(`"role"`, `"name": "n", "role"`, `"code"`, `"lang": 1, "code"`, `"stdout"`,
+		`"images": [], "stdout"`, `"root_model"`, `"cached": {"role": 1}, "root_model"`, `"response": "r"`,
+		`"response": "r", "extra": null`).Replace(iterationLine)
+	want := []string{"code_blocks.lang", "code_blocks.result.images", "code_blocks.result.rlm_calls.cached", "extra",
+		"prompt.name"}
+	if diff := cmp.Diff(want, trajectory.Unknown([]byte(line))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Any line has its unknown members found, without a panic.
+func FuzzUnknown(f *testing.F) {
+	f.Add([]byte(iterationLine))
+	f.Add([]byte(`[[{"type":"metadata","prompt":[{}]}]]`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		for _, name := range trajectory.Unknown(line) {
+			if !json.Valid(line) {
+				t.Errorf("%q was found in what is no JSON: %q", name, line)
+			}
+		}
+	})
+}
+
 // What is read can be written, and reads the same again.
 func FuzzReader(f *testing.F) {
 	f.Add(metadataLine + "\n" + iterationLine + "\n")

@@ -1,0 +1,100 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/rlm"
+)
+
+// isLog reports whether a path is that of a log of a recursive language model.
+func isLog(path string) bool { return strings.EqualFold(filepath.Ext(path), ".jsonl") }
+
+// logReport is the result of the import of a log.
+type logReport struct {
+	Path   string `json:"path"`
+	DryRun bool   `json:"dry_run"`
+	rlm.LogRecord
+}
+
+// importLog imports a log as a record, also while a daemon runs.
+func (c *commands) importLog(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
+	info, err := os.Stat(c.Path(path)) // before opening it, which waits for a writer on a pipe
+	if err != nil {
+		return env.NotFound("", "import log: no file %q", path)
+	}
+	if !info.Mode().IsRegular() {
+		return env.UsageError("", "import log: %q is not a regular file", path)
+	}
+	file, err := os.Open(c.Path(path))
+	if err != nil {
+		return fmt.Errorf("import log: %w", err)
+	}
+	defer file.Close()
+	report := logReport{Path: path, DryRun: f.dryRun}
+	l, forget, err := c.temporary(l, f.dryRun)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	err = c.WithStore(ctx, l, true, func(store *perdure.Store) (err error) {
+		p := &rlm.LogImport{Store: store, Log: file, DryRun: f.dryRun, Strict: f.strict}
+		report.LogRecord, err = p.Import(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Print(&report, func() { c.printLog(&report) }); err != nil {
+		return err
+	}
+	if report.Refused {
+		return &env.Exit{Status: env.StatusConflict}
+	}
+	return nil
+}
+
+// printLog prints what was imported, and what has no place in it.
+func (c *commands) printLog(r *logReport) {
+	has := fmt.Sprintf("%s, %s", human.Count(r.Turns, "turn"), human.Count(r.SubCalls, "sub-call"))
+	switch {
+	case r.Refused:
+		c.Printf("nothing was imported: --strict refuses what was corrected\n")
+	case r.DryRun:
+		c.Printf("would import %s\n", has)
+	case r.Present && r.Tasks == 0:
+		c.Printf("already present: %s, %s\n", r.Tree, has)
+	case r.Present:
+		c.Printf("completed %s by %s: %s\n", r.Tree, human.Count(r.Tasks, "task"), has)
+	default:
+		c.Printf("imported %s: %s\n", r.Tree, has)
+	}
+	for _, corrected := range []bool{true, false} {
+		title := "corrected"
+		if !corrected {
+			title = "kept without a place of their own"
+		}
+		shown := 0
+		for _, n := range r.Notes {
+			if n.Corrected != corrected {
+				continue
+			}
+			if shown++; shown == 1 {
+				c.Printf("\n%s:\n", c.Out.Bold(title))
+			}
+			if shown <= shownNotes {
+				c.Printf("  %s:%d: %s\n", r.Path, n.Line, human.Visible(n.Message))
+			}
+		}
+		if shown > shownNotes {
+			c.Printf("  … and %d more; --json lists all\n", shown-shownNotes)
+		}
+	}
+}

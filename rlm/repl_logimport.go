@@ -1,0 +1,355 @@
+package rlm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/rlm/internal/repl/trajectory"
+)
+
+// logRef, in the plan of a root, is the log that the tree was imported from.
+type logRef struct {
+	Hash  string `json:"hash"`
+	Bytes int64  `json:"bytes"`
+}
+
+// LogImport imports a log of a recursive language model as a record.
+type LogImport struct {
+	Store *perdure.Store
+	// Log is read twice.
+	Log io.ReadSeeker
+	// DryRun reports what an import would do and changes nothing. Strict imports nothing if a
+	// value would be corrected.
+	DryRun, Strict bool
+}
+
+// LogRecord is what came of the import of a log.
+type LogRecord struct {
+	// Tree is the record, "" if nothing was imported.
+	Tree  perdure.TreeID `json:"tree_id,omitempty"`
+	Turns int            `json:"turns"`
+	// SubCalls counts the sub-calls of the log, Tasks the imported tasks, the root included.
+	SubCalls int `json:"sub_calls"`
+	Tasks    int `json:"tasks"`
+	// Present is set if the store had a record of this log.
+	Present bool      `json:"present"`
+	Notes   []LogNote `json:"notes"`
+	// Refused is set if nothing was imported because of the notes.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// LogNote is what has no place of its own in the record, or was corrected.
+type LogNote struct {
+	Line      int    `json:"line"` // the first one that it is about, from 1
+	Corrected bool   `json:"corrected,omitempty"`
+	Message   string `json:"message"`
+}
+
+// Import imports the log: a tree of the kind record with the answer, a task for each sub-call,
+// and the log itself, from which the turns are read. Nothing of it is executed. The same log is
+// imported once; a second import completes an interrupted one. A log that is not of the form is
+// an error with CodeInvalid that names the line, and nothing is imported.
+func (p *LogImport) Import(ctx context.Context) (LogRecord, error) {
+	hash := sha256.New()
+	r, err := readRecord(io.TeeReader(p.Log, hash))
+	if err != nil {
+		return LogRecord{}, logError(err)
+	}
+	out := &r.out
+	if p.Strict && slices.ContainsFunc(out.Notes, func(n LogNote) bool { return n.Corrected }) {
+		out.Refused = true
+	}
+	if p.DryRun || out.Refused {
+		return *out, nil
+	}
+	if _, err := p.Log.Seek(0, io.SeekStart); err != nil {
+		return LogRecord{}, fmt.Errorf("read log: %w", err)
+	}
+	blob, err := p.Store.PutBlob(ctx, p.Log)
+	if err != nil {
+		return LogRecord{}, err
+	}
+	if blob.Hash != hex.EncodeToString(hash.Sum(nil)) {
+		return LogRecord{}, &perdure.Error{Code: perdure.CodeConflict, Op: "import log",
+			Msg: "the log changed while it was read", Hint: "import a copy of it"}
+	}
+	err = r.write(ctx, p.Store, blob)
+	return *out, err
+}
+
+// recordReader makes the tasks of a record from the lines of a log.
+type recordReader struct {
+	out   LogRecord
+	meta  *trajectory.Metadata
+	root  perdure.TaskRecord
+	calls []perdure.TaskRecord
+	// from is the start of the run and to the end of what was read last.
+	from, to time.Time
+	noted    map[string]bool
+	locals   map[string]bool
+}
+
+// readRecord reads a log to its end.
+func readRecord(log io.Reader) (*recordReader, error) {
+	in := trajectory.NewReader(log)
+	r := &recordReader{out: LogRecord{Notes: []LogNote{}}, noted: make(map[string]bool), locals: make(map[string]bool)}
+	for {
+		it, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.out.Turns == 0 {
+			r.begin(in.Metadata(), it)
+		}
+		r.iteration(it, in.Line())
+		for _, name := range trajectory.Unknown(in.Raw()) {
+			r.note(in.Line(), "the member %s has no place, and is in the log only", name)
+		}
+	}
+	if r.out.Turns == 0 {
+		return nil, &trajectory.LineError{Line: max(in.Line(), 1), Msg: "the log has no iterations"}
+	}
+	r.end(in.Line())
+	return r, nil
+}
+
+// note adds a note, once.
+func (r *recordReader) note(line int, format string, args ...any) {
+	const most = 1000
+	message := fmt.Sprintf(format, args...)
+	if !r.noted[message] && len(r.out.Notes) < most {
+		r.noted[message] = true
+		r.out.Notes = append(r.out.Notes, LogNote{Line: line, Message: message})
+	}
+}
+
+// text returns a text that can be stored: without NUL, and at most as long as a prompt.
+func (r *recordReader) text(line int, what, s string) string {
+	kept := clip.Bytes(strings.ReplaceAll(s, "\x00", "\uFFFD"), perdure.MaxPromptBytes)
+	if kept != s {
+		r.note(line, "%s: NUL was replaced, or what is longer than %s cut; the log has the whole", what,
+			human.Size(perdure.MaxPromptBytes))
+		r.out.Notes[len(r.out.Notes)-1].Corrected = true
+	}
+	return kept
+}
+
+// begin sets what the first iteration says of the run.
+func (r *recordReader) begin(m *trajectory.Metadata, it *trajectory.Iteration) {
+	r.meta, r.from = m, it.Timestamp.Time
+	if m != nil && m.Timestamp.Before(r.from) {
+		r.from = m.Timestamp.Time
+	}
+	r.to = r.from
+	prompt := ""
+	if m != nil {
+		prompt, _ = m.EnvironmentKwargs["prompt"].(string)
+	}
+	for _, msg := range it.Prompt {
+		if msg.Role == "user" && prompt == "" {
+			prompt = msg.Content
+		}
+	}
+	r.root = perdure.TaskRecord{Task: perdure.Task{State: perdure.Queued, CreatedAt: r.from, StartedAt: r.from,
+		Prompt: cmp.Or(r.text(1, "the prompt", prompt), "(the log has no prompt)"), Attempts: 1}}
+}
+
+// iteration adds what a line has.
+func (r *recordReader) iteration(it *trajectory.Iteration, line int) {
+	r.out.Turns++
+	if it.Iteration == 1 && r.out.Turns > 1 {
+		r.note(line, "another question to the same REPL begins; the record has the last answer")
+	}
+	if len(it.Prompt) > 0 {
+		r.note(line, "the messages to the model are in the log only")
+	}
+	r.until(it.Timestamp.Time, it.IterationTime)
+	for i := range it.CodeBlocks {
+		res := &it.CodeBlocks[i].Result
+		for name := range res.Locals {
+			r.locals[name] = true
+		}
+		for k := range res.Calls {
+			r.call(&res.Calls[k], it, place{Turn: r.out.Turns, Block: i, Ordinal: k}, line)
+		}
+	}
+	if it.FinalAnswer != nil {
+		r.root.Result, r.root.State = r.text(line, "the answer", it.FinalAnswer.Text), perdure.Completed
+	}
+}
+
+// until moves the end of the run, and returns the end of what began at an instant.
+func (r *recordReader) until(at time.Time, seconds *float64) (end time.Time, took time.Duration) {
+	const most = 1e9 // seconds, about 30 years
+	if seconds != nil {
+		took = time.Duration(min(max(*seconds, 0), most) * float64(time.Second))
+	}
+	end = at.Add(took)
+	if end.After(r.to) {
+		r.to = end
+	}
+	return end, took
+}
+
+// call adds the task of a sub-call.
+func (r *recordReader) call(c *trajectory.Call, it *trajectory.Iteration, at place, line int) {
+	r.out.SubCalls++
+	prompt, ok := c.Text()
+	if !ok {
+		prompt = string(c.Prompt)
+		r.note(line, "prompts that are no text are stored as JSON")
+	}
+	end, took := r.until(it.Timestamp.Time, c.ExecutionTime)
+	t := perdure.Task{Prompt: cmp.Or(r.text(line, "the prompt of a sub-call", prompt), "(empty)"),
+		State: perdure.Completed, Position: len(r.calls), Attempts: 1, CreatedAt: it.Timestamp.Time,
+		StartedAt: it.Timestamp.Time, CompletedAt: end, Active: took, Usage: usageOf(c),
+		Agent: clip.Bytes(r.text(line, "a model", c.RootModel), perdure.MaxAgentBytes)}
+	if c.Error != nil {
+		t.State, t.Error = perdure.Failed, &perdure.TaskError{Kind: "call", Message: r.text(line, "an error", *c.Error)}
+	} else {
+		t.Result = r.text(line, "the answer of a sub-call", c.Response)
+	}
+	raw, err := encode("plan", metadata{&node{Version: planVersion, Total: 1,
+		Call: &subCall{at, hashOf(prompt)}}})
+	if err == nil { // it always has a JSON form
+		t.Metadata = raw
+	}
+	r.calls = append(r.calls, perdure.TaskRecord{Task: t})
+}
+
+// usageOf is what a sub-call took, as far as the log says it. An unknown price is none.
+func usageOf(c *trajectory.Call) (u perdure.Usage) {
+	const most = 1 << 40
+	bounded := func(n int64) int64 { return min(max(n, 0), most) }
+	if c.Usage != nil {
+		for _, name := range slices.Sorted(maps.Keys(c.Usage.Models)) {
+			m := c.Usage.Models[name]
+			u.Calls += bounded(m.Calls)
+			u.InputTokens += bounded(m.InputTokens)
+			u.OutputTokens += bounded(m.OutputTokens)
+			if m.Cost == nil {
+				u.UnpricedCalls += bounded(m.Calls)
+			} else {
+				u.CostUSD += min(max(*m.Cost, 0), 1e9)
+			}
+		}
+	}
+	if u == (perdure.Usage{}) && (c.PromptTokens > 0 || c.CompletionTokens > 0) {
+		u = perdure.Usage{Calls: 1, InputTokens: bounded(c.PromptTokens), OutputTokens: bounded(c.CompletionTokens),
+			UnpricedCalls: 1}
+	}
+	return u
+}
+
+// end sets what the whole log says.
+func (r *recordReader) end(line int) {
+	var vars, contexts []string
+	for _, name := range slices.Sorted(maps.Keys(r.locals)) {
+		if isContext(name) {
+			contexts = append(contexts, name)
+		} else {
+			vars = append(vars, name)
+		}
+	}
+	if r.meta != nil && r.config() == nil {
+		r.note(1, "the settings are in the log only")
+	}
+	if len(contexts) > 0 {
+		r.note(1, "the context is in the log only")
+	}
+	if len(vars) > 0 {
+		r.note(1, "the values of %s are in the log only, the names in the turns", human.Count(len(vars), "variable"))
+	}
+	n := int64(r.out.Turns)
+	r.root.Usage = perdure.Usage{Calls: n, UnpricedCalls: n}
+	if r.root.State == perdure.Completed {
+		r.root.CompletedAt, r.root.Active = r.to, min(r.to.Sub(r.from), 1e9*time.Second)
+	} else {
+		r.note(line, "the log has no answer: the root is queued, and is not executed")
+	}
+	r.out.Tasks = 1 + len(r.calls)
+}
+
+// isContext reports whether a variable of a log is a context.
+func isContext(name string) bool { return name == "context" || strings.HasPrefix(name, "context_") }
+
+// write writes the record, in several transactions if it is large.
+func (r *recordReader) write(ctx context.Context, s *perdure.Store, blob perdure.BlobRef) error {
+	raw, err := encode("plan", metadata{&node{Version: planVersion, Total: 1, Whole: true,
+		Log: &logRef{blob.Hash, blob.Size}}})
+	if err != nil {
+		return err
+	}
+	r.root.Metadata = raw
+	rec := perdure.TreeRecord{Key: "rlm-log:" + blob.Hash, Blobs: []perdure.BlobRef{blob}}
+	if r.meta != nil {
+		id, _ := r.meta.EnvironmentKwargs["tree_id"].(string)
+		if rec.ID, err = perdure.ParseTreeID(id); err != nil {
+			rec.ID = ""
+		}
+		rec.Config = r.config()
+	}
+	const page = perdure.MaxImport / 2
+	first := min(len(r.calls), page)
+	rec.Tasks = append([]perdure.TaskRecord{r.root}, r.calls[:first]...)
+	made, err := s.ImportTrees(ctx, []perdure.TreeRecord{rec})
+	if err != nil {
+		return err
+	}
+	r.out.Tree, r.out.Present = made[0].ID, made[0].Found
+	tree, err := s.Tree(ctx, made[0].ID)
+	if err != nil {
+		return err
+	}
+	if r.out.Present {
+		if first, err = countChildren(ctx, s, tree.ID, tree.Root); err != nil {
+			return err
+		}
+		r.out.Tasks = len(r.calls) - first
+	}
+	for rest := range slices.Chunk(r.calls[min(first, len(r.calls)):], page) {
+		for i := range rest {
+			rest[i].Parent = tree.Root
+		}
+		if _, err := s.ImportTasks(ctx, tree.ID, rest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// config is the configuration of the tree: the settings of the log, without the prompt. It is
+// nil if they are too large, or have NUL.
+func (r *recordReader) config() json.RawMessage {
+	meta := *r.meta
+	meta.EnvironmentKwargs = maps.Clone(meta.EnvironmentKwargs)
+	delete(meta.EnvironmentKwargs, "prompt")
+	config, err := json.Marshal(map[string]any{"rlm_log": meta})
+	if err != nil || len(config) > perdure.MaxConfigBytes || bytes.Contains(config, []byte(`\u0000`)) {
+		return nil
+	}
+	return config
+}
+
+// countChildren counts the children of a task.
+func countChildren(ctx context.Context, s *perdure.Store, tree perdure.TreeID, task perdure.TaskID) (n int, err error) {
+	err = eachSubCall(ctx, s, perdure.TaskFilter{Tree: tree, Parent: &task}, func(*perdure.Task, *node) { n++ })
+	return n, err
+}
