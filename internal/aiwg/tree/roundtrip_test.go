@@ -280,6 +280,7 @@ func validAll(t testing.TB, dir string) {
 	t.Helper()
 	compile := func(name string) *schematest.Schema { return schematest.Published(t, name) }
 	tasks, tree, state := compile("tasks-file"), compile("rlm-task-tree"), compile("rlm-state")
+	node, snapshot := compile("task-record"), compile("state-checkpoint")
 	loop := compile("loop-state") // aiwgloop's tests hold the rest of loops against schemas
 	for name, text := range content(t, dir) {
 		var schema *schematest.Schema
@@ -296,16 +297,9 @@ func validAll(t testing.TB, dir string) {
 		case base == "state.json" || base == "global-state.json":
 			schema = state
 		case strings.Contains(name, "/nodes/"):
-			schema, text = tasks, `{"version":1,"tasks":[`+text+`]}`
+			schema = node
 		case strings.Contains(name, "/checkpoints/"):
-			var snapshot struct {
-				State json.RawMessage            `json:"state"`
-				Tasks map[string]json.RawMessage `json:"tasks"`
-			}
-			if err := json.Unmarshal([]byte(text), &snapshot); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			schema, text = state, `{"version":"1.0.0","state_id":"state-00000001","variables":`+string(snapshot.State)+`}`
+			schema = snapshot
 		default:
 			continue
 		}
