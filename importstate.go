@@ -54,7 +54,8 @@ type VersionRecord struct {
 }
 
 const (
-	sqlStateList  = `SELECT s.id, s.scope, COALESCE(t.name, ''), s.task, s.owner, s.foreign_id FROM state s LEFT JOIN tree t ON t.id = s.tree WHERE s.id > $1 ORDER BY s.id LIMIT $2 + 0`
+	sqlStateList = `SELECT id, scope, '', task, owner, foreign_id FROM state
+		WHERE id > $1 AND scope <> ` + sqldb.SQLScopeTree + ` ORDER BY id LIMIT $2 + 0`
 	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner, s.foreign_id FROM tree t
 		JOIN state s ON s.scope = ` + sqldb.SQLScopeTree + ` AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
 )
@@ -66,17 +67,12 @@ func (s *Store) States(ctx context.Context, tree TreeID) ([]StateInfo, error) {
 		return s.stateList(ctx, sqlTreeStates, string(tree))
 	}
 	var all []StateInfo
-	for after := StateID(0); ; {
+	for after := StateID(0); ; after = all[len(all)-1].ID {
 		page, err := s.stateList(ctx, sqlStateList, int64(after), maxPage)
 		if err != nil {
 			return nil, err
 		}
-		for i := range page {
-			if after = page[i].ID; page[i].Ref.Scope != ScopeTree {
-				all = append(all, page[i])
-			}
-		}
-		if len(page) < maxPage {
+		if all = append(all, page...); len(page) < maxPage {
 			return all, nil
 		}
 	}

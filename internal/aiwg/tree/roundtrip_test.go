@@ -3,6 +3,7 @@ package tree_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -243,6 +244,35 @@ func TestExportPartial(t *testing.T) {
 	importFrom(t, b, dir)
 	if got := must[perdure.Tree](t)(b.Tree(t.Context(), tree.ID)); !got.Partial {
 		t.Errorf("the imported tree is %+v", got)
+	}
+}
+
+// An export that fails leaves nothing, so that the same command works after the fault is mended.
+func TestFailedExportLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	lived(t, s)
+	full := errors.New("the disk is full")
+	outer := t.TempDir()
+	for dir, want := range map[string][]string{filepath.Join(outer, "new"): nil, t.TempDir(): {}} {
+		written := false
+		cfg := aiwgtree.ExportConfig{Dir: dir, Report: func(context.Context, perdure.TreeID, io.Writer) error {
+			written = len(content(t, dir)) > 0
+			return full
+		}}
+		if _, err := aiwgtree.Export(t.Context(), s, cfg); !errors.Is(err, full) || !written {
+			t.Fatalf("the export failed with %v; files were written: %v", err, written)
+		}
+		var left []string
+		entries, err := os.ReadDir(dir)
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if len(left) > 0 || errors.Is(err, fs.ErrNotExist) != (want == nil) {
+			t.Errorf("left in %s: %q, %v", dir, left, err)
+		}
+		cfg.Report = nil
+		must[*aiwgtree.ExportReport](t)(aiwgtree.Export(t.Context(), s, cfg))
 	}
 }
 

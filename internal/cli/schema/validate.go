@@ -38,9 +38,9 @@ func ValidateCommand(e *env.Env) *cobra.Command {
 		Short: "Validate files with the published schemas",
 		Long: "Validate files with the published JSON Schemas, and list each fault with file, line, column and field. The " +
 			"schema is that of the file's name or members: tasks.json, tree.json and its nodes, state.json of trees and " +
-			"loops, analytics.json, checkpoints, hook-log.jsonl, builder-state.json, logs of recursive language models; --schema " +
-			"sets it. Files that end in .gz are unpacked; of files that end in .jsonl, each line is a document. If a file is " +
-			"invalid, the exit status is 1.",
+			"loops, analytics.json, checkpoints, hook-log.jsonl, builder-state.json, logs of recursive language models; " +
+			"--schema sets it. Files that end in .gz are unpacked; of files that end in .jsonl, each line is a document. If " +
+			"a file is invalid, the exit status is 1.",
 		Example: "perdure validate .aiwg/daemon/tasks.json\n perdure validate --schema event events.jsonl",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, -1, "files"),
