@@ -323,11 +323,30 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 	if r.living > MaxVariables {
 		return invalidf(op, "the state has %d variables, the limit is %d", r.living, MaxVariables)
 	}
-	for i := range rec.Mutations {
-		m := &rec.Mutations[i]
+	return r.checkMutations(op)
+}
+
+// checkMutations checks what the operations on variables check.
+func (r *importState) checkMutations(op string) error {
+	if len(r.rec.Foreign) > maxOwnerBytes || !storable(r.rec.Foreign) {
+		return invalidf(op, "the name of the state at its origin is too long or not UTF-8 text")
+	}
+	seen := make(map[MutationID]bool, len(r.rec.Mutations))
+	for i := range r.rec.Mutations {
+		m := &r.rec.Mutations[i]
+		if m.ID <= 0 || seen[m.ID] {
+			return invalidf(op, "mutation %d has no number, or that of another one", i)
+		}
+		seen[m.ID] = true
+		switch m.Operation {
+		case mutCreate, mutUpdate, mutDelete, mutRename, mutRollback:
+		default:
+			return invalidf(op, "mutation %d has the unknown operation %q", i, validPrefix(m.Operation, 100))
+		}
 		cause := Cause{Source: m.Source, Reason: m.Reason}
-		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || cause.check(op) != nil {
-			return invalidf(op, "mutation %d has no number, or its fields are too long", i)
+		if max(len(m.Name), len(m.To), len(m.Foreign)) > maxOwnerBytes || !storable(m.Name+m.To+m.Foreign) ||
+			cause.check(op) != nil {
+			return invalidf(op, "a field of mutation %d is too long or not UTF-8 text", i)
 		}
 	}
 	return nil
@@ -342,7 +361,8 @@ func (r *importState) checkCheckpoints(op string, seen map[CheckpointID]bool) er
 			return invalidf(op, "checkpoint %d has no number, or that of another one", i)
 		}
 		seen[c.ID] = true
-		if len(c.Name) > maxOwnerBytes || !storable(c.Name) || (&Cause{}).check(op, c.Description) != nil {
+		if max(len(c.Name), len(c.Foreign)) > maxOwnerBytes || !storable(c.Name+c.Foreign) ||
+			(&Cause{}).check(op, c.Description) != nil {
 			return invalidf(op, "the name or description of checkpoint %d is too long or not UTF-8 text", i)
 		}
 	}
