@@ -25,7 +25,8 @@ type builder func(w *world) *op
 // groupable operations are one request to the writer each.
 func groupable() []builder {
 	return []builder{
-		(*world).submit, (*world).spawn, (*world).spawnLeased, (*world).spawnLeased, (*world).complete, (*world).complete, (*world).complete,
+		(*world).submit, (*world).spawn, (*world).spawnLeased, (*world).spawnLeased, (*world).complete,
+		(*world).complete, (*world).complete,
 		(*world).fail, (*world).fail, (*world).release, (*world).release, (*world).wait, (*world).wait, (*world).cancelTask,
 		(*world).retry, (*world).begin, (*world).begin, (*world).begin, (*world).begin, (*world).settle, (*world).settle,
 		(*world).settle, (*world).stream, (*world).note, (*world).claimTree, (*world).claimTree, (*world).claimTree,

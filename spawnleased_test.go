@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
-// A child that is leased with its creation keeps its task from completing, is claimed by nobody
-// else, and is free with its task when the session ends.
+// A child that is leased with its creation keeps its task from completing, no other session claims
+// it, and it is free with its task when the session ends.
 func TestSpawnLeased(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
