@@ -35,6 +35,7 @@ type newTask struct {
 	depth, position  int
 	flags            int64 // from the parent
 	blocked          bool  // waits for the previous sibling
+	leased           bool  // is claimed in the same transaction
 	successor        int64
 }
 
@@ -58,7 +59,7 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 		return err
 	}
 	var readyAt any
-	if !t.blocked {
+	if !t.blocked && !t.leased {
 		readyAt = b.now
 		b.ready[t.tree] = true
 	}

@@ -332,3 +332,27 @@ func TestImportStatesChecksCheckpoints(t *testing.T) {
 		}
 	})
 }
+
+func TestImportStatesChecksMutations(t *testing.T) {
+	t.Parallel()
+	change := func(id perdure.MutationID, operation, to string) perdure.MutationRecord {
+		return perdure.MutationRecord{Mutation: perdure.Mutation{ID: id, Operation: operation, Name: "n", To: to}}
+	}
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		for _, c := range []struct {
+			list []perdure.MutationRecord
+			want string
+		}{
+			{[]perdure.MutationRecord{change(0, "delete", "")}, "has no number"},
+			{[]perdure.MutationRecord{change(1, "delete", ""), change(1, "delete", "")}, "that of another"},
+			{[]perdure.MutationRecord{change(1, "compacted", "")}, "unknown operation"},
+			{[]perdure.MutationRecord{change(1, "rename", strings.Repeat("x", 300))}, "too long"},
+			{[]perdure.MutationRecord{change(1, "rename", "\xff")}, "not UTF-8"},
+			{[]perdure.MutationRecord{{Mutation: change(1, "delete", "").Mutation, Foreign: "a\x00"}}, "not UTF-8"},
+		} {
+			_, err := s.ImportStates(t.Context(), []perdure.StateRecord{
+				{Ref: perdure.StateRef{Scope: perdure.ScopeSession, Session: "one"}, Mutations: c.list}})
+			wantRefusal(t, err, perdure.CodeInvalid, c.want)
+		}
+	})
+}

@@ -54,7 +54,8 @@ type VersionRecord struct {
 }
 
 const (
-	sqlStateList  = `SELECT s.id, s.scope, COALESCE(t.name, ''), s.task, s.owner, s.foreign_id FROM state s LEFT JOIN tree t ON t.id = s.tree WHERE s.id > $1 ORDER BY s.id LIMIT $2 + 0`
+	sqlStateList = `SELECT id, scope, '', task, owner, foreign_id FROM state
+		WHERE id > $1 AND scope <> ` + sqldb.SQLScopeTree + ` ORDER BY id LIMIT $2 + 0`
 	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner, s.foreign_id FROM tree t
 		JOIN state s ON s.scope = ` + sqldb.SQLScopeTree + ` AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
 )
@@ -66,17 +67,12 @@ func (s *Store) States(ctx context.Context, tree TreeID) ([]StateInfo, error) {
 		return s.stateList(ctx, sqlTreeStates, string(tree))
 	}
 	var all []StateInfo
-	for after := StateID(0); ; {
+	for after := StateID(0); ; after = all[len(all)-1].ID {
 		page, err := s.stateList(ctx, sqlStateList, int64(after), maxPage)
 		if err != nil {
 			return nil, err
 		}
-		for i := range page {
-			if after = page[i].ID; page[i].Ref.Scope != ScopeTree {
-				all = append(all, page[i])
-			}
-		}
-		if len(page) < maxPage {
+		if all = append(all, page...); len(page) < maxPage {
 			return all, nil
 		}
 	}
@@ -327,11 +323,30 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 	if r.living > MaxVariables {
 		return invalidf(op, "the state has %d variables, the limit is %d", r.living, MaxVariables)
 	}
-	for i := range rec.Mutations {
-		m := &rec.Mutations[i]
+	return r.checkMutations(op)
+}
+
+// checkMutations checks what the operations on variables check.
+func (r *importState) checkMutations(op string) error {
+	if len(r.rec.Foreign) > maxOwnerBytes || !storable(r.rec.Foreign) {
+		return invalidf(op, "the name of the state at its origin is too long or not UTF-8 text")
+	}
+	seen := make(map[MutationID]bool, len(r.rec.Mutations))
+	for i := range r.rec.Mutations {
+		m := &r.rec.Mutations[i]
+		if m.ID <= 0 || seen[m.ID] {
+			return invalidf(op, "mutation %d has no number, or that of another one", i)
+		}
+		seen[m.ID] = true
+		switch m.Operation {
+		case mutCreate, mutUpdate, mutDelete, mutRename, mutRollback:
+		default:
+			return invalidf(op, "mutation %d has the unknown operation %q", i, validPrefix(m.Operation, 100))
+		}
 		cause := Cause{Source: m.Source, Reason: m.Reason}
-		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || cause.check(op) != nil {
-			return invalidf(op, "mutation %d has no number, or its fields are too long", i)
+		if max(len(m.Name), len(m.To), len(m.Foreign)) > maxOwnerBytes || !storable(m.Name+m.To+m.Foreign) ||
+			cause.check(op) != nil {
+			return invalidf(op, "a field of mutation %d is too long or not UTF-8 text", i)
 		}
 	}
 	return nil
@@ -346,7 +361,8 @@ func (r *importState) checkCheckpoints(op string, seen map[CheckpointID]bool) er
 			return invalidf(op, "checkpoint %d has no number, or that of another one", i)
 		}
 		seen[c.ID] = true
-		if len(c.Name) > maxOwnerBytes || !storable(c.Name) || (&Cause{}).check(op, c.Description) != nil {
+		if max(len(c.Name), len(c.Foreign)) > maxOwnerBytes || !storable(c.Name+c.Foreign) ||
+			(&Cause{}).check(op, c.Description) != nil {
 			return invalidf(op, "the name or description of checkpoint %d is too long or not UTF-8 text", i)
 		}
 	}

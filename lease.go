@@ -284,12 +284,7 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 	c.leases = c.leases[:0]
 	var ranks []int64
 	err := sqldb.Each(ctx, b.tx.Query, func(scan sqldb.Scan) error {
-		l := &Lease{Tree: c.tree, s: b.s, session: c.session, claimedAt: b.now}
-		var rank, startedAt, active int64
-		err := scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
-			&l.flags, &startedAt, &active, &l.Task.Pending, &l.replays)
-		l.Task.StartedAt, l.Task.Active = micros(startedAt), time.Duration(active)*time.Microsecond
-		l.Task.Depth = depthOfRank(rank)
+		l, rank, err := c.scan(scan, b)
 		l.calls.Store(c.from != 0 || l.fence > 1)
 		at, _ := slices.BinarySearch(ranks, rank)
 		ranks = slices.Insert(ranks, at, rank)
@@ -306,6 +301,17 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 		return nil
 	}
 	return c.count(ctx, b)
+}
+
+// scan reads the leaseColumns of a task that was claimed.
+func (c *claim) scan(scan sqldb.Scan, b *batch) (l *Lease, rank int64, err error) {
+	l = &Lease{Tree: c.tree, s: b.s, session: c.session, claimedAt: b.now}
+	var startedAt, active int64
+	err = scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
+		&l.flags, &startedAt, &active, &l.Task.Pending, &l.replays)
+	l.Task.StartedAt, l.Task.Active = micros(startedAt), time.Duration(active)*time.Microsecond
+	l.Task.Depth = depthOfRank(rank)
+	return l, rank, err
 }
 
 func (c *claim) count(ctx context.Context, b *batch) error {

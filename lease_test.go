@@ -34,6 +34,10 @@ func leaseMethods(call perdure.CallID) map[string]func(context.Context, *perdure
 			_, err := l.Spawn(ctx, make([]perdure.TaskSpec, 3))
 			return err
 		},
+		"spawn leased": func(ctx context.Context, l *perdure.Lease) error {
+			_, err := l.SpawnLeased(ctx, perdure.TaskSpec{Prompt: "stale"})
+			return err
+		},
 		"begin call": func(ctx context.Context, l *perdure.Lease) error {
 			_, _, err := l.BeginCall(ctx, perdure.CallSpec{Position: 7, Model: "m", RequestHash: "stale", ReserveTokens: 5})
 			return err

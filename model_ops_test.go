@@ -25,7 +25,8 @@ type builder func(w *world) *op
 // groupable operations are one request to the writer each.
 func groupable() []builder {
 	return []builder{
-		(*world).submit, (*world).spawn, (*world).spawn, (*world).complete, (*world).complete, (*world).complete,
+		(*world).submit, (*world).spawn, (*world).spawnLeased, (*world).spawnLeased, (*world).complete,
+		(*world).complete, (*world).complete,
 		(*world).fail, (*world).fail, (*world).release, (*world).release, (*world).wait, (*world).wait, (*world).cancelTask,
 		(*world).retry, (*world).begin, (*world).begin, (*world).begin, (*world).begin, (*world).settle, (*world).settle,
 		(*world).settle, (*world).stream, (*world).note, (*world).claimTree, (*world).claimTree, (*world).claimTree,
@@ -296,6 +297,31 @@ func (w *world) spawn() *op {
 		ids, err := l.Spawn(ctx, specs)
 		return text(err, "made %s", idList(ids))
 	}, func() string { return w.m.spawn(l.m, specs) })
+}
+
+func (w *world) spawnLeased() *op {
+	l := w.lease()
+	if l == nil || l.m.task.depth > 3 {
+		return nil
+	}
+	spec := w.spec()
+	var child *perdure.Lease
+	return l.op("spawn a leased child", func(ctx context.Context) string {
+		var err error
+		if child, err = l.SpawnLeased(ctx, spec); err != nil {
+			return text(err, "")
+		}
+		return "claimed" + claimed([]*perdure.Lease{child})
+	}, func() string {
+		made, why := w.m.spawnLeased(l.m, spec)
+		if made == nil {
+			return why
+		}
+		if child != nil {
+			w.leases = append(w.leases, &lease{Lease: child, m: made, s: l.s})
+		}
+		return fmt.Sprintf("claimed %s/1/1/0/%d", made.task.id, made.task.depth)
+	})
 }
 
 func (w *world) begin() *op {

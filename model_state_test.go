@@ -407,6 +407,19 @@ func (m *model) spawn(l *mLease, specs []perdure.TaskSpec) string {
 	return made
 }
 
+func (m *model) spawnLeased(l *mLease, spec perdure.TaskSpec) (child *mLease, refused string) {
+	if !m.held(l) {
+		return nil, lost
+	}
+	if l.task.spec.Strategy == perdure.Sequential {
+		return nil, conflict
+	}
+	if made := m.addChildren(l.task, []perdure.TaskSpec{spec}); made == broke {
+		return nil, broke
+	}
+	return m.take(l.task.children[len(l.task.children)-1], l.session), ""
+}
+
 func (m *model) cancel(id perdure.TaskID, reason string) string {
 	t := m.tasks[id]
 	if t == nil {

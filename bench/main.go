@@ -25,6 +25,7 @@ import (
 
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/rlm"
+	"github.com/perdure/perdure/worker"
 )
 
 // bench is one round: a folder on the disk to measure, and the options.
@@ -35,7 +36,8 @@ type bench struct {
 	n      int
 	rounds int
 	args   []string
-	f      float64 // F of this round
+	f      float64        // F of this round
+	worker *worker.Worker // the last one of workingAs
 }
 
 // result is one line of output.

@@ -61,7 +61,8 @@ func (c *coder) Generate(ctx context.Context, req *model.Request) (*model.Respon
 
 // replRun runs code, and returns how long the code took from the reply to the next request.
 func (b *bench) replRun(s *perdure.Store, c *coder, slots int, contextID string) (time.Duration, error) {
-	e, err := rlm.New(rlm.ExecutorConfig{Store: s, Resolver: c})
+	e, err := rlm.New(rlm.ExecutorConfig{Store: s, Resolver: c,
+		Do: func(l, child *perdure.Lease) { b.worker.Do(l, child) }})
 	if err != nil {
 		return 0, err
 	}
@@ -72,16 +73,29 @@ func (b *bench) replRun(s *perdure.Store, c *coder, slots int, contextID string)
 			if err != nil {
 				return err
 			}
-			return waitUntil(b.ctx, s, func() (bool, error) {
-				got, err := s.Tree(b.ctx, tree.ID)
-				if err == nil && got.State.Terminal() && got.State != perdure.Completed {
-					err = fmt.Errorf("the tree is %s", got.State)
-				}
-				return got.State == perdure.Completed, err
-			})
+			return waitForTree(b.ctx, s, tree.ID)
 		})
 	}
 	return time.Duration(c.second.Load() - c.first.Load()), errors.Join(err, e.Close())
+}
+
+// waitForTree waits until a tree is completed. It looks now and then, as a client does: looking
+// after each change would take a part of what is measured.
+func waitForTree(ctx context.Context, s *perdure.Store, id perdure.TreeID) error {
+	for {
+		tree, err := s.Tree(ctx, id)
+		switch {
+		case err != nil || tree.State == perdure.Completed:
+			return err
+		case tree.State.Terminal():
+			return fmt.Errorf("the tree is %s", tree.State)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // repl: sub-calls of the code of a REPL, one after another and in a batch.

@@ -42,6 +42,7 @@ func workingAs(b *bench, s *perdure.Store, slots int, handlers map[string]worker
 	if err != nil {
 		return err
 	}
+	b.worker = w
 	ctx, stop := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()

@@ -74,6 +74,10 @@ type ExecutorConfig struct {
 	// Unsandboxed lets the code of REPLs run on a machine that has no sandbox for it, with the
 	// rights of this process.
 	Unsandboxed bool
+	// Do does the work of a child of l that was leased for it: the method of the
+	// [github.com/perdure/perdure/worker.Worker] whose handler this executor is. Nil: each sub-call
+	// of a REPL goes through the queue, which takes longer.
+	Do func(l, child *perdure.Lease)
 	// Logger: nil discards.
 	Logger *slog.Logger
 }

@@ -63,6 +63,8 @@ type bench struct {
 	dir    string
 	store  *perdure.Store
 	exec   *rlm.Executor
+	here   func(*perdure.Lease) // does the work of a child; nil: worker, the one of work, does
+	worker *worker.Worker
 	models models
 }
 
@@ -79,8 +81,16 @@ func (b *bench) open() {
 	s, err := perdure.Open(b.Context(), perdure.Config{Dir: b.dir})
 	b.ok(err)
 	b.store = s
-	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: s, Resolver: b.models})
+	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: s, Resolver: b.models, Do: b.do})
 	b.ok(err)
+}
+
+func (b *bench) do(l, child *perdure.Lease) {
+	if b.here != nil {
+		b.here(child)
+	} else {
+		b.worker.Do(l, child)
+	}
 }
 
 func (b *bench) close() {
@@ -159,6 +169,7 @@ func (b *bench) work(concurrency int) (stop func()) {
 	w, err := worker.New(worker.Config{Store: b.store, Session: session, Concurrency: concurrency, DrainTimeout: -1,
 		Handlers: map[string]worker.Handler{rlm.KindRun: b.exec}})
 	b.ok(err)
+	b.worker = w
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

@@ -138,21 +138,55 @@ func (a *attempt) answers(ctx context.Context, c *console, q *query) (r engine.R
 				return r, false, err
 			}
 		}
+		if len(q.prompts) == 1 && !q.recursive() && a.e.cfg.Do != nil {
+			return a.answerHere(ctx, c, q, specs[0])
+		}
 		return r, false, a.spawnCalls(ctx, c, q, missing, specs)
 	}
 	return a.delivered(ctx, c, q, calls)
 }
 
-// spawnCalls creates the tasks for slots of a query, and ends the lease. The console is parked
-// before, because the task can be claimed again as soon as the calls have ended.
+// spawnCalls creates the tasks for slots of a query, and ends the lease.
 func (a *attempt) spawnCalls(ctx context.Context, c *console, q *query, slots []int, specs []perdure.TaskSpec) error {
-	entry := a.e.consoles.park(a.l, c)
-	ids, err := a.l.Spawn(ctx, specs)
+	return a.leave(c, func() error {
+		ids, err := a.l.Spawn(ctx, specs)
+		if err == nil {
+			c.spawned(q, slots, ids)
+		}
+		return err
+	})
+}
+
+// answerHere does the work of the only sub-call of a query at once, in the place of the task.
+// If it is not answered then, because it is tried again later or waits at a gate, the task waits
+// for it, and its lease has ended.
+func (a *attempt) answerHere(ctx context.Context, c *console, q *query, spec perdure.TaskSpec) (r engine.Reply,
+	ready bool, err error) {
+	child, err := a.l.SpawnLeased(ctx, spec)
 	if err != nil {
+		return r, false, err
+	}
+	id := child.Task.ID
+	c.spawned(q, []int{0}, []perdure.TaskID{id})
+	a.e.cfg.Do(a.l, child)
+	t, err := a.e.cfg.Store.Task(ctx, id)
+	if err != nil {
+		return r, false, err
+	}
+	if t.State.Terminal() {
+		return a.delivered(ctx, c, q, []*perdure.Task{&t})
+	}
+	return r, false, a.leave(c, func() error { return a.l.Wait(ctx) })
+}
+
+// leave parks the console while the lease ends: the task can be claimed again as soon as the
+// sub-calls that it waits for have ended.
+func (a *attempt) leave(c *console, end func() error) error {
+	entry := a.e.consoles.park(a.l, c)
+	if err := end(); err != nil {
 		a.e.consoles.withdraw(entry)
 		return err
 	}
-	c.spawned(q, slots, ids)
 	a.e.consoles.leave(entry)
 	return nil
 }

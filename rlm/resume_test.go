@@ -51,14 +51,19 @@ func (b *bench) die(m *mortal, tree perdure.TreeID, at int, after bool) (done bo
 	m.mu.Lock()
 	m.left, m.after, m.kill = at, after, cancel
 	m.mu.Unlock()
+	handle := func(l *perdure.Lease) {
+		if err := b.exec.Handle(ctx, l); err != nil && ctx.Err() == nil {
+			b.Fatal(err)
+		}
+	}
+	b.here = handle
+	defer func() { b.here = nil }()
 	for ctx.Err() == nil && !done {
 		leases, err := session.Claim(ctx, perdure.ClaimRequest{Max: 3})
 		b.ok(err)
 		for _, l := range leases {
 			if ctx.Err() == nil {
-				if err := b.exec.Handle(ctx, l); err != nil && ctx.Err() == nil {
-					b.Fatal(err)
-				}
+				handle(l)
 			}
 		}
 		got, err := b.store.Tree(b.Context(), tree)

@@ -29,7 +29,7 @@ func (w *Worker) claimLoop(ctx context.Context, start func(*perdure.Lease)) erro
 		// back their places, and claim for all of them at once.
 		runtime.Gosched()
 		ready := w.cfg.Store.Ready()
-		free := w.cfg.Concurrency - w.Running()
+		free := w.free()
 		leases, err := w.claim(ctx, free)
 		if fault := w.gaveUp(); fault != nil {
 			for _, l := range leases {
@@ -160,8 +160,8 @@ func (w *Worker) checkLeases(ctx context.Context) {
 	w.mu.Lock()
 	for _, l := range lost {
 		gone[l] = true
-		if cancel := w.running[l]; cancel != nil {
-			cancel(perdure.ErrLeaseLost)
+		if r, ok := w.running[l]; ok {
+			r.cancel(perdure.ErrLeaseLost)
 		}
 	}
 	w.mu.Unlock()

@@ -101,13 +101,20 @@ type Worker struct {
 	wake chan struct{} // holds one: look for work again
 
 	mu      sync.Mutex // guards the fields below
-	running map[*perdure.Lease]context.CancelCauseFunc
+	running map[*perdure.Lease]running
 	// ended are tasks whose handler says it settled them; see checkLeases.
 	ended []*perdure.Lease
 	// owed are attempts whose end could not be written yet.
 	owed []debt
 	// fault is why the worker gives up.
 	fault error
+}
+
+// running is the work on a task; nested is set if it is done in the place of another one.
+type running struct {
+	ctx    context.Context //nolint:containedctx // Do derives that of another task from it
+	cancel context.CancelCauseFunc
+	nested bool
 }
 
 // New checks the configuration and returns a worker that does nothing until
@@ -120,7 +127,7 @@ func New(cfg Config) (*Worker, error) {
 	return &Worker{
 		cfg:     cfg,
 		wake:    make(chan struct{}, 1),
-		running: make(map[*perdure.Lease]context.CancelCauseFunc),
+		running: make(map[*perdure.Lease]running),
 	}, nil
 }
 
@@ -131,6 +138,19 @@ func (w *Worker) Wake() {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// free returns how many places are free.
+func (w *Worker) free() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.cfg.Concurrency
+	for _, r := range w.running {
+		if !r.nested {
+			n--
+		}
+	}
+	return n
 }
 
 // Running returns how many tasks are being worked on.
@@ -154,13 +174,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	var tasks, watcher sync.WaitGroup
 	watcher.Go(func() { w.watchLeases(watch) })
 	err := w.claimLoop(ctx, func(l *perdure.Lease) {
-		taskCtx, cancel := context.WithCancelCause(work)
-		w.begin(l, cancel)
-		tasks.Go(func() {
-			settled := w.attempt(taskCtx, l)
-			cancel(nil)
-			w.end(l, settled)
-		})
+		r := w.begin(work, l, false)
+		tasks.Go(func() { w.end(l, w.attempt(r.ctx, l)) })
 	})
 	w.drain(&tasks, cancelWork)
 	stopWatch()
@@ -174,22 +189,48 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-func (w *Worker) begin(l *perdure.Lease, cancel context.CancelCauseFunc) {
+// Do does the work of a child that the handler of l leased with [perdure.Lease.SpawnLeased], in
+// the place of l: it calls the handler of the tree and settles the attempt as Run does, and
+// returns when that is done. How the attempt ended is read from the store. Only handlers that
+// Run called may call it.
+func (w *Worker) Do(l, child *perdure.Lease) {
+	w.mu.Lock()
+	ctx := w.running[l].ctx
+	w.mu.Unlock()
+	r := w.begin(ctx, child, true)
+	settled := w.attempt(r.ctx, child)
+	if !settled && errors.Is(context.Cause(ctx), perdure.ErrLeaseLost) { // that of l, and perhaps not the child's
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)
+		defer done()
+		w.settle(last, debt{lease: child})
+	}
+	w.end(child, settled)
+}
+
+// begin takes a place for a task, unless it is done in that of another one.
+func (w *Worker) begin(ctx context.Context, l *perdure.Lease, nested bool) running {
+	r := running{nested: nested}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running[l] = cancel
+	w.running[l] = r
+	return r
 }
 
 // end frees the place of a task, so that another may be claimed. settled says
 // that the handler settled the task itself.
 func (w *Worker) end(l *perdure.Lease, settled bool) {
 	w.mu.Lock()
+	r := w.running[l]
 	delete(w.running, l)
 	if settled {
 		w.ended = append(w.ended, l)
 	}
 	w.mu.Unlock()
-	w.Wake()
+	r.cancel(nil)
+	if !r.nested {
+		w.Wake()
+	}
 }
 
 // drain waits for the work under way, at last by cancelling it.

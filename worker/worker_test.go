@@ -350,3 +350,94 @@ func TestAllowDecidesAboutTrees(t *testing.T) {
 		t.Errorf("denied task is %s", got.State)
 	}
 }
+
+// A child that a handler leases is worked on in the place of its task: with one place for
+// tasks it does not wait for another, and what its handler leaves unsettled is settled.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	var w *worker.Worker
+	var calls atomic.Int64
+	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
+		if l.Task.Parent != 0 {
+			if calls.Add(1) == 1 {
+				return errors.New("it failed")
+			}
+			return complete(ctx, l)
+		}
+		if l.Task.Attempts > 1 || l.Fence() > 1 {
+			return complete(ctx, l)
+		}
+		for _, want := range []perdure.State{perdure.Failed, perdure.Completed} {
+			child, err := l.SpawnLeased(ctx, perdure.TaskSpec{Prompt: "part", MaxAttempts: 1})
+			if err != nil {
+				return err
+			}
+			w.Do(l, child)
+			if got := task(t, s, child.Task.ID); got.State != want {
+				t.Errorf("the child is %s, want %s: %+v", got.State, want, got.Error)
+			}
+		}
+		return complete(ctx, l)
+	})
+	tree := createTree(t, s, "test", "whole")
+	session := openSession(t, s)
+	var err error
+	w, err = worker.New(worker.Config{Store: s, Session: session, Handlers: handlers(h), Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	if got := wait(t, s, tree.ID); got.State != perdure.Completed {
+		t.Errorf("the tree is %s", got.State)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A child in the place of a task whose lease is lost ends with it: it is free for others.
+func TestDoOfALostLease(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	session := openSession(t, s)
+	var w *worker.Worker
+	begun, ended := make(chan perdure.TaskID, 1), make(chan perdure.TaskID, 1)
+	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
+		if l.Task.Parent != 0 {
+			begun <- l.Task.ID
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		child, err := l.SpawnLeased(ctx, perdure.TaskSpec{Prompt: "part"})
+		if err != nil {
+			return err
+		}
+		w.Do(l, child)
+		ended <- child.Task.ID
+		return ctx.Err()
+	})
+	tree := createTree(t, s, "test", "whole")
+	var err error
+	w, err = worker.New(worker.Config{Store: s, Session: session, Handlers: handlers(h), Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	<-begun
+	if _, err := s.CancelTree(t.Context(), tree.ID, "stop"); err != nil {
+		t.Fatal(err)
+	}
+	if got := task(t, s, <-ended); got.State != perdure.Cancelled || got.Lease != nil {
+		t.Errorf("the child is %s, leased to %+v", got.State, got.Lease)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

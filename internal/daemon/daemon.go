@@ -135,7 +135,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	}
 	d.executor, err = rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
 		Gates: true, GateOpened: d.notifyGate, Concurrency: d.cfg.Concurrency, Logger: d.log,
-		Python: d.cfg.ReplPython, Unsandboxed: d.cfg.ReplUnsandboxed, Hidden: []string{d.cfg.Dir}})
+		Python: d.cfg.ReplPython, Unsandboxed: d.cfg.ReplUnsandboxed, Hidden: []string{d.cfg.Dir}, Do: d.do})
 	if err != nil {
 		return err
 	}
@@ -219,6 +219,14 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 	defer done.Wait()
 	defer stop()
 	return w.Run(ctx)
+}
+
+// do does the work of a child in the place of the task that leased it.
+func (d *Daemon) do(l, child *perdure.Lease) {
+	d.mu.Lock()
+	w := d.worker // it called the handler of l
+	d.mu.Unlock()
+	w.Do(l, child)
 }
 
 // placed adds the tree and the task to the environment of the programs that a handler

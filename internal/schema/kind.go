@@ -10,7 +10,10 @@ import (
 // packedEnd is the end of the names of checkpoints of loops, which are packed.
 const packedEnd = ".gz"
 
-const loopCheckpoint = "loop-checkpoint"
+const (
+	loopCheckpoint = "loop-checkpoint"
+	taskRecord     = "task-record"
+)
 
 // kind is a kind of documents in files.
 type kind struct {
@@ -26,6 +29,8 @@ func kinds() []kind {
 		{"rlm-state", "", []string{"variables"}},
 		{"iteration-analytics", "analytics.json", []string{"loop_id", "iterations"}},
 		{loopCheckpoint, "", []string{"checkpoint_id", "iteration"}},
+		{"state-checkpoint", "", []string{"checkpoint_id", "name", "state"}},
+		{taskRecord, "", nil}, // a record has the members of other documents
 		{"persistence-hooks", "hook-log.jsonl", []string{"hook_name"}},
 		{"loop-state", "", []string{"loop_id"}},
 		{"builder-state", "builder-state.json", []string{"activePrd"}},
@@ -49,6 +54,9 @@ func Kinds() []string {
 // "" if no published schema is for it.
 func KindOf(name string, v *jsontree.Value) string {
 	file := path.Base(strings.TrimSuffix(name, packedEnd))
+	if path.Base(path.Dir(name)) == "nodes" {
+		return taskRecord
+	}
 	if strings.HasPrefix(file, "iteration-") {
 		switch path.Base(path.Dir(name)) {
 		case "checkpoints":

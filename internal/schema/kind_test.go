@@ -17,11 +17,12 @@ func TestKindOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"ralph/loops/a/state.json":                        schema.KindOf("state.json", loop),
-		"ralph/loops/a/iterations/iteration-001.json":     "",
-		"ralph/loops/a/checkpoints/iteration-001.json.gz": "loop-checkpoint",
-		"elsewhere/iteration-001.json":                    schema.KindOf("x.json", loop),
-		"ralph/loops/a/iterations/iteration-001.json.gz":  "",
+		"ralph/loops/a/state.json":                         schema.KindOf("state.json", loop),
+		"ralph/loops/a/iterations/iteration-001.json":      "",
+		"ralph/loops/a/checkpoints/iteration-001.json.gz":  "loop-checkpoint",
+		"elsewhere/iteration-001.json":                     schema.KindOf("x.json", loop),
+		"ralph/loops/a/iterations/iteration-001.json.gz":   "",
+		"rlm/trees/tree-00000001/nodes/task-00000001.json": "task-record",
 	} {
 		if got := schema.KindOf(name, loop); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

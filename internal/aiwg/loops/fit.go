@@ -353,7 +353,7 @@ func (x *fitter) object(s *schema, v *jsontree.Value, at string) (*jsontree.Valu
 			out.Add(free(v, out, key), aside)
 		}
 	}
-	return out, x.complete(s, out, at)
+	return out, x.complete(s, v, out, at)
 }
 
 // name fits the name of a member; it must not become that of another member.
@@ -376,8 +376,8 @@ func free(v, out *jsontree.Value, key string) string {
 	return key
 }
 
-// complete adds missing members, and reports what is still missing.
-func (x *fitter) complete(s *schema, out *jsontree.Value, at string) string {
+// complete adds the members that out lacks of v as it was, and reports what is still missing.
+func (x *fitter) complete(s *schema, v, out *jsontree.Value, at string) string {
 	for _, key := range s.Required {
 		if out.Get(key) != nil {
 			continue
@@ -386,7 +386,11 @@ func (x *fitter) complete(s *schema, out *jsontree.Value, at string) string {
 		if at != "" || member == nil {
 			return "has no " + key
 		}
-		x.note(Default, out, "there is no %s; it was set to %s", key, member.Append(nil))
+		why := "there is no " + key
+		if v.Get(key) != nil {
+			why = "the given " + key + " is not used" // another note says why
+		}
+		x.note(Default, out, "%s; it was set to %s", why, member.Append(nil))
 		out.Add(key, member)
 	}
 	if len(out.Members) < s.Least {

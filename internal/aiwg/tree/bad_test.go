@@ -312,13 +312,17 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The ID of a checkpoint that becomes its name and description is truncated to their limits.
-func TestLongIDOfCheckpoint(t *testing.T) {
+// What a history names is truncated to the limits of the store: the ID of a checkpoint that
+// becomes its name and description, and the names in mutations.
+func TestLongNamesInHistory(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	const when = "2026-02-09T10:00:00Z"
 	raw, err := json.Marshal(map[string]any{"version": "1.0.0", "state_id": "state-00000001",
-		"variables": map[string]any{}, "history": map[string]any{"checkpoints": []any{map[string]any{
-			"checkpoint_id": strings.Repeat("c", 5000), "timestamp": "2026-02-09T10:00:00Z"}}}})
+		"variables": map[string]any{}, "history": map[string]any{
+			"checkpoints": []any{map[string]any{"checkpoint_id": strings.Repeat("c", 5000), "timestamp": when}},
+			"mutations": []any{map[string]any{"mutation_id": "mut-00000001", "operation": "rename", "timestamp": when,
+				"variable_name": strings.Repeat("v", 5000), "metadata": map[string]any{"to": strings.Repeat("w", 5000)}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,5 +332,9 @@ func TestLongIDOfCheckpoint(t *testing.T) {
 	list, err := s.Checkpoints(t.Context(), ref)
 	if err != nil || len(list) != 1 || len(list[0].Name) != 256 || len(list[0].Description) != 4096 {
 		t.Errorf("%d checkpoints, %v, want one with a name and a description at their limits", len(list), err)
+	}
+	past := must[[]perdure.Mutation](t)(s.History(t.Context(), ref, perdure.HistoryFilter{}))
+	if len(past) != 1 || len(past[0].Name) != 256 || len(past[0].To) != 256 {
+		t.Errorf("%d mutations, want one with names at their limits", len(past))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -58,7 +59,8 @@ type Renumbering struct {
 }
 
 // Export writes trees in the layout. Imported records keep their IDs if these are valid
-// and unique. The file of tasks is written last: a folder without it is incomplete.
+// and unique. After an error nothing of it is left. The file of tasks is written last: a folder
+// without it is incomplete, that of an export that was killed.
 func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*ExportReport, error) {
 	if err := checkWritten(); err != nil {
 		return nil, err
@@ -69,27 +71,53 @@ func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*Expor
 	if err != nil {
 		return nil, err
 	}
-	if err := x.prepare(); err != nil {
-		return nil, err
-	}
-	trees, err := x.trees(ctx, list)
+	made, err := x.prepare()
 	if err != nil {
 		return nil, err
 	}
-	if len(cfg.Trees) == 0 {
+	if err := x.writeAll(ctx, list); err != nil {
+		return nil, errors.Join(err, x.discard(made))
+	}
+	return x.report, nil
+}
+
+// writeAll writes all files.
+func (x *exporter) writeAll(ctx context.Context, list []*exportTree) error {
+	trees, err := x.trees(ctx, list)
+	if err != nil {
+		return err
+	}
+	all := len(x.cfg.Trees) == 0
+	if all {
 		if err := x.reserveStates(ctx, ""); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := x.writeTrees(ctx, trees); err != nil {
-		return nil, err
+		return err
 	}
-	if len(cfg.Trees) == 0 {
+	if all {
 		if err := x.otherStates(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return x.report, x.finishTasks()
+	return x.finishTasks()
+}
+
+// discard removes what was written, and the folder if this export made it.
+func (x *exporter) discard(made bool) error {
+	var errs []error
+	if x.tasks != nil {
+		_ = x.tasks.Close() // closed already if only the last step failed
+	}
+	for _, file := range []string{tasksFile, rlmFolder, loops.Folder} {
+		top, _, _ := strings.Cut(file, "/")
+		errs = append(errs, os.RemoveAll(filepath.Join(x.cfg.Dir, top)))
+	}
+	if made {
+		errs = append(errs, os.Remove(x.cfg.Dir))
+	}
+	return errors.Join(errs...)
 }
 
 type exporter struct {
@@ -111,17 +139,18 @@ func newExporter(store *perdure.Store) *exporter {
 		stateNames: newNames(), states: make(map[perdure.StateID]string)}
 }
 
-func (x *exporter) prepare() error {
+// prepare makes the folder if it does not exist.
+func (x *exporter) prepare() (made bool, err error) {
 	entries, err := os.ReadDir(x.cfg.Dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("export to %q: %w", x.cfg.Dir, cause(err))
+	if made = errors.Is(err, os.ErrNotExist); err != nil && !made {
+		return false, fmt.Errorf("export to %q: %w", x.cfg.Dir, cause(err))
 	}
 	if len(entries) > 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "export",
+		return false, &perdure.Error{Code: perdure.CodeConflict, Op: "export",
 			Msg:  fmt.Sprintf("the folder %q is not empty", x.cfg.Dir),
 			Hint: "name a new folder: an export does not overwrite files"}
 	}
-	return atomicfile.MkdirAll(x.cfg.Dir, 0o755)
+	return made, atomicfile.MkdirAll(x.cfg.Dir, 0o755)
 }
 
 // exportTree is a tree to export.

@@ -117,10 +117,9 @@ type stateExport struct {
 	// muts are the mutations without those of the import itself.
 	muts   []perdure.MutationRecord
 	checks []checkDoc
-	ids    map[int64]string // of mutations and checkpoints, by number
+	ids    map[int64]string // of mutations and checkpoints, by place
 	order  map[perdure.MutationID]int
-	final  *perdure.VersionRecord // of a task that completed without setting Final
-	files  map[string][]byte      // values by the names of their files
+	files  map[string][]byte // values by the names of their files
 	now    time.Time
 }
 
@@ -144,6 +143,7 @@ func (x *exporter) exportRecord(rec *perdure.StateRecord, id string, names map[p
 			return nil, err
 		}
 	}
+	s.spread()
 	s.id = x.stateNames.hex(x.states[rec.ID], id, "state-")
 	s.muts = slices.DeleteFunc(rec.Mutations,
 		func(m perdure.MutationRecord) bool { return m.Foreign == perdure.ImportOnly })
@@ -153,80 +153,25 @@ func (x *exporter) exportRecord(rec *perdure.StateRecord, id string, names map[p
 	return s, nil
 }
 
-// finish sets Final of a completed task to its result if the task did not set it.
-func (s *stateExport) finish(task *perdure.Task) {
-	for i := range s.rec.Versions {
-		v := &s.rec.Versions[i]
-		if v.Dead != 0 || v.Name != perdure.VarFinal || string(v.Value) != "null" || task.State != perdure.Completed {
-			continue
-		}
-		final := *v
-		final.Value, final.Type = jsontree.MustMarshal(task.Result), perdure.VarText
-		final.Source, final.UpdatedAt = s.names[task.ID].id, task.CompletedAt
-		s.final = &final
-	}
-}
-
-// nameHistory assigns IDs to mutations and checkpoints, and numbers them from 1 in
-// their order across the states.
-func nameHistory(states []*stateExport) {
-	var numbers []int64
-	for _, s := range states {
-		taken := newNames()
-		for _, m := range s.muts {
-			s.ids[int64(m.ID)] = taken.reserve(m.Foreign)
-		}
-		for _, c := range s.rec.Checkpoints {
-			s.ids[int64(c.ID)] = taken.reserve(c.Foreign)
-		}
-		for _, m := range s.muts {
-			numbers = append(numbers, int64(m.ID))
-			s.ids[int64(m.ID)] = taken.hex(s.ids[int64(m.ID)], m.ID.String(), "mut-")
-		}
-		for _, c := range s.rec.Checkpoints {
-			numbers = append(numbers, int64(c.ID))
-			s.ids[int64(c.ID)] = taken.hex(s.ids[int64(c.ID)], c.ID.String(), "ckpt-")
-		}
-	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	for _, s := range states {
-		for i := range s.rec.Checkpoints {
-			c := &s.rec.Checkpoints[i]
-			at, _ := slices.BinarySearch(numbers, int64(c.ID))
-			d := checkDoc{ID: s.ids[int64(c.ID)], Name: c.Name, Time: c.Time, Description: c.Description, Sequence: at + 1}
-			if s.dir != "" {
-				d.Path = layoutName + "/" + s.dir + checksFolder + "/" + d.ID + ".json"
-			}
-			s.checks = append(s.checks, d)
-		}
-		for i := range s.muts {
-			at, _ := slices.BinarySearch(numbers, int64(s.muts[i].ID))
-			s.order[s.muts[i].ID] = at + 1
-		}
-	}
-}
-
 // isCurrent reports whether a version is a current value that has not expired.
 func (s *stateExport) isCurrent(v *perdure.VersionRecord) bool {
 	return v.Dead == 0 && (v.Metadata.ExpiresAt == nil || v.Metadata.ExpiresAt.After(s.now))
 }
 
 // current returns the variables.
-func (s *stateExport) current() json.RawMessage { return s.object(s.isCurrent, s.final) }
+func (s *stateExport) current() json.RawMessage { return s.object(s.isCurrent) }
 
 // at returns the variables before the mutation or checkpoint of the number.
 func (s *stateExport) at(number int64) json.RawMessage {
 	return s.object(func(v *perdure.VersionRecord) bool {
 		return int64(v.Version) < number && (v.Dead == 0 || int64(v.Dead) >= number)
-	}, nil)
+	})
 }
 
 // object returns variables by name; long values go to files if the state has a folder.
-// final, if not nil, replaces a Final that is null.
-func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord) json.RawMessage {
+func (s *stateExport) object(which func(*perdure.VersionRecord) bool) json.RawMessage {
 	out := []byte{'{'}
-	s.each(which, final, func(name string, v any) {
+	s.each(which, func(name string, v any) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -237,17 +182,11 @@ func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *per
 }
 
 // each calls do for variables by name, as object returns them.
-func (s *stateExport) each(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord,
-	do func(name string, v any)) {
+func (s *stateExport) each(which func(*perdure.VersionRecord) bool, do func(name string, v any)) {
 	for i := range s.rec.Versions {
-		v := &s.rec.Versions[i]
-		if !which(v) {
-			continue
+		if v := &s.rec.Versions[i]; which(v) {
+			do(v.Name, s.variable(v))
 		}
-		if v.Name == perdure.VarFinal && string(v.Value) == "null" && final != nil {
-			v = final
-		}
-		do(v.Name, s.variable(v))
 	}
 }
 
@@ -346,10 +285,10 @@ func (s *stateExport) exportID(to string) string {
 	var c perdure.CheckpointID
 	var m perdure.MutationID
 	switch {
-	case c.UnmarshalText([]byte(to)) == nil && s.ids[int64(c)] != "":
-		return s.ids[int64(c)]
-	case m.UnmarshalText([]byte(to)) == nil && s.ids[int64(m)] != "":
-		return s.ids[int64(m)]
+	case c.UnmarshalText([]byte(to)) == nil && s.ids[place(c)] != "":
+		return s.ids[place(c)]
+	case m.UnmarshalText([]byte(to)) == nil && s.ids[place(m)] != "":
+		return s.ids[place(m)]
 	}
 	return to
 }
@@ -368,8 +307,6 @@ func (s *stateExport) meta(node string, state perdure.State) extended[stateMeta]
 		m.Bytes += int64(len(v.Value))
 		if v.Name == perdure.VarFinal && string(v.Value) != "null" {
 			m.Status = "complete"
-		} else if v.Name == perdure.VarFinal && s.final != nil {
-			m.Bytes += int64(len(s.final.Value) - len(v.Value))
 		}
 	}
 	if m.Status != "complete" && s.extra.Status != "" && s.rec.UpdatedAt.Equal(s.extra.StatusAt) {
@@ -418,12 +355,14 @@ func (x *exporter) treeStates(ctx context.Context, t *exportTree) error {
 			s.dir = treesFolder + t.id + "/"
 		}
 		t.states[ref.Task] = s
-		i, found := slices.BinarySearchFunc(t.tasks, ref.Task,
+		list = append(list, s)
+	}
+	for _, s := range list {
+		i, found := slices.BinarySearchFunc(t.tasks, s.rec.Ref.Task,
 			func(task perdure.Task, id perdure.TaskID) int { return cmp.Compare(task.ID, id) })
 		if found {
-			s.finish(&t.tasks[i])
+			s.finish(&t.tasks[i], list)
 		}
-		list = append(list, s)
 	}
 	nameHistory(list)
 	return nil
@@ -583,7 +522,7 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 	if err != nil {
 		return err
 	}
-	s.finish(&task)
+	s.finish(&task, []*stateExport{s})
 	nameHistory([]*stateExport{s})
 	return s.stream(w, string(tree), node, task.State)
 }

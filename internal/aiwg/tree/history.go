@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -181,6 +182,7 @@ func (m *replay) mutate(r *reader, e *mutation, numbers map[string]int64) {
 	}
 	rec := e.MutationRecord
 	rec.ID, rec.Old, rec.New = perdure.MutationID(number), nil, nil
+	rec.To = clip.Prefix(rec.To, maxCheckName)
 	if e.node != "" && m.s.task != nil {
 		rec.Task = m.s.taskOfNode(e.node)
 	}

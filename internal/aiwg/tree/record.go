@@ -50,7 +50,7 @@ func Record(ctx context.Context, store *perdure.Store, tree *perdure.Tree, task 
 	ref := perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID, Task: task.ID}
 	s, err := x.newStateExport(ctx, ref, t.names)
 	if err == nil {
-		s.finish(task)
+		s.finish(task, []*stateExport{s})
 		t.states[task.ID] = s
 		nameHistory([]*stateExport{s})
 	} else if !errors.Is(err, perdure.ErrNotFound) {

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -246,6 +247,35 @@ func TestExportPartial(t *testing.T) {
 	}
 }
 
+// An export that fails leaves nothing, so that the same command works after the fault is mended.
+func TestFailedExportLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	lived(t, s)
+	full := errors.New("the disk is full")
+	outer := t.TempDir()
+	for dir, want := range map[string][]string{filepath.Join(outer, "new"): nil, t.TempDir(): {}} {
+		written := false
+		cfg := aiwgtree.ExportConfig{Dir: dir, Report: func(context.Context, perdure.TreeID, io.Writer) error {
+			written = len(content(t, dir)) > 0
+			return full
+		}}
+		if _, err := aiwgtree.Export(t.Context(), s, cfg); !errors.Is(err, full) || !written {
+			t.Fatalf("the export failed with %v; files were written: %v", err, written)
+		}
+		var left []string
+		entries, err := os.ReadDir(dir)
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if len(left) > 0 || errors.Is(err, fs.ErrNotExist) != (want == nil) {
+			t.Errorf("left in %s: %q, %v", dir, left, err)
+		}
+		cfg.Report = nil
+		must[*aiwgtree.ExportReport](t)(aiwgtree.Export(t.Context(), s, cfg))
+	}
+}
+
 // Rollbacks go on working where a history was imported.
 func TestImportedHistoryWorks(t *testing.T) {
 	t.Parallel()
@@ -280,6 +310,7 @@ func validAll(t testing.TB, dir string) {
 	t.Helper()
 	compile := func(name string) *schematest.Schema { return schematest.Published(t, name) }
 	tasks, tree, state := compile("tasks-file"), compile("rlm-task-tree"), compile("rlm-state")
+	node, snapshot := compile("task-record"), compile("state-checkpoint")
 	loop := compile("loop-state") // aiwgloop's tests hold the rest of loops against schemas
 	for name, text := range content(t, dir) {
 		var schema *schematest.Schema
@@ -296,16 +327,9 @@ func validAll(t testing.TB, dir string) {
 		case base == "state.json" || base == "global-state.json":
 			schema = state
 		case strings.Contains(name, "/nodes/"):
-			schema, text = tasks, `{"version":1,"tasks":[`+text+`]}`
+			schema = node
 		case strings.Contains(name, "/checkpoints/"):
-			var snapshot struct {
-				State json.RawMessage            `json:"state"`
-				Tasks map[string]json.RawMessage `json:"tasks"`
-			}
-			if err := json.Unmarshal([]byte(text), &snapshot); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			schema, text = state, `{"version":"1.0.0","state_id":"state-00000001","variables":`+string(snapshot.State)+`}`
+			schema = snapshot
 		default:
 			continue
 		}

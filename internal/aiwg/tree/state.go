@@ -338,7 +338,7 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	}
 	m := &mutation{f: f, off: n.Start}
 	m.Foreign = o.text("mutation_id")
-	m.Operation, m.Name = strings.ToLower(o.text("operation")), o.text("variable_name")
+	m.Operation, m.Name = strings.ToLower(o.text("operation")), o.cut("variable_name", maxCheckName)
 	switch m.Operation {
 	case "create", "update", "delete", "rename", "rollback":
 	case "set", "write":
@@ -379,7 +379,7 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	s.mutations = append(s.mutations, m)
 }
 
-// maxCheckName is the limit of the store for the name of a checkpoint.
+// maxCheckName is the limit of the store for the name of a checkpoint, and for what a mutation names.
 const maxCheckName = 256
 
 // checkpoint reads a checkpoint from a list or from its own file, and its variables if

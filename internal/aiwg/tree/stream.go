@@ -100,7 +100,7 @@ func (s *stateExport) stream(w io.Writer, tree, node string, state perdure.State
 	d.member("tree_id", s.owner(tree))
 	d.name("variables")
 	d.open("{")
-	s.each(s.isCurrent, s.final, func(name string, v any) { d.member(name, v) })
+	s.each(s.isCurrent, func(name string, v any) { d.member(name, v) })
 	d.shut("}")
 	d.name("history")
 	d.open("{")

@@ -427,4 +427,11 @@ func TestStartWithoutAStory(t *testing.T) {
 		!strings.HasSuffix(string(text), `}}, "y": 2}`) && !strings.HasSuffix(string(text), `}, "y": 2}`) {
 		t.Errorf("%s, %v", text, err)
 	}
+	// A start that is refused leaves the unfinished work, and a place for resume to show it at.
+	p.put("builder-state.json", `{"activePrd": null}`)
+	p.must(env.StatusConflict, "start", "Another title")
+	if prompt := p.must(env.StatusDone, "resume", "--no-claim"); !strings.Contains(prompt, "Title") ||
+		strings.Contains(prompt, "Another") {
+		t.Errorf("the prompt after a refused start:\n%s", prompt)
+	}
 }

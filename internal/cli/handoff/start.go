@@ -21,8 +21,8 @@ func (c *commands) newStartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start [TITLE]",
 		Short: "Start recording the work on a task",
-		Long: "Start recording the work on a task, and create a minimal builder-state.json if there is none. If unfinished " +
-			"work on the task is recorded, nothing is changed: `perdure handoff resume` continues it.",
+		Long: "Start recording the work on a task. A minimal builder-state.json, or its activePrd, is created if there is " +
+			"none. If unfinished work on the task is recorded, that work is not changed: `perdure handoff resume` continues it.",
 		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" " +
 			"--contract US-003.verificationContract",
 		Args: env.Arguments(0, -1, "the title of the task"),
@@ -98,7 +98,8 @@ func (c *commands) create(ctx context.Context, title string) (handoff.Location, 
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
 }
 
-// fill makes an activePrd in a file whose activePrd is null, if the work is recorded there.
+// fill makes an activePrd in a file whose activePrd is null, if the work is recorded there. It
+// stays when the start is refused: resume needs it as the place of the unfinished work.
 func (c *commands) fill(ctx context.Context, loc handoff.Location) error {
 	place, err := c.place()
 	if err != nil || place != handoff.PRD {

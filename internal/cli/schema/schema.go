@@ -32,8 +32,9 @@ func Command(e *env.Env) *cobra.Command {
 			"status (status --json), task (show --json), variable (var get --json), mutation (a line of var history " +
 			"--json), event (a line of events --json), meter-summary (meter --json), export-line (a line of export), " +
 			"log-report (verify-log --json).\n" +
-			"Files: prices, tasks-file, rlm-task-tree and rlm-state (export --layout aiwg and --state), builder-state and " +
-			"handoff-checkpoint (its checkpoint; handoff show --json), rlm-log-line (a line of export --format rlm-jsonl).\n" +
+			"Files: prices, tasks-file, task-record, rlm-task-tree, rlm-state and state-checkpoint (export --layout aiwg and " +
+			"--state), builder-state and handoff-checkpoint (its checkpoint; handoff show --json), rlm-log-line (a line of " +
+			"export --format rlm-jsonl).\n" +
 			"Loops: loop-state with persistence-extension (its fields on supervision), loop-checkpoint, iteration-analytics, " +
 			"persistence-hooks, hook-message and hook-reply (to and from handlers), tool-call (a line of tool-calls.jsonl).",
 		GroupID:   env.GroupManage,

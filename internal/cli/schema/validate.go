@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,20 +37,20 @@ func ValidateCommand(e *env.Env) *cobra.Command {
 		Use:   "validate FILE…",
 		Short: "Validate files with the published schemas",
 		Long: "Validate files with the published JSON Schemas, and list each fault with file, line, column and field. The " +
-			"schema is that of the file's name or members: tasks.json, tree.json, state.json of trees and loops, " +
-			"analytics.json, checkpoints, hook-log.jsonl, builder-state.json, logs of recursive language models; --schema " +
-			"sets it. Files that end in .gz are unpacked; of files that end in .jsonl, each line is a document. If a file is " +
-			"invalid, the exit status is 1.",
+			"schema is that of the file's name or members: tasks.json, tree.json and its nodes, state.json of trees and " +
+			"loops, analytics.json, checkpoints, hook-log.jsonl, builder-state.json, logs of recursive language models; " +
+			"--schema sets it. Files that end in .gz are unpacked; of files that end in .jsonl, each line is a document. If " +
+			"a file is invalid, the exit status is 1.",
 		Example: "perdure validate .aiwg/daemon/tasks.json\n perdure validate --schema event events.jsonl",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, -1, "files"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := schema.FS.ReadFile(name + ".json"); name != "" && err != nil {
 				unknown := env.Unknown("schema", name, Names())
 				unknown.Code = perdure.CodeNotFound
 				return unknown
 			}
-			return validateAll(e, name, args)
+			return validateAll(cmd.Context(), e, name, args)
 		},
 	}
 	cmd.Flags().StringVar(&name, "schema", "", "`NAME` of the schema, as `perdure schema` lists them")
@@ -58,7 +59,7 @@ func ValidateCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-func validateAll(e *env.Env, name string, files []string) error {
+func validateAll(ctx context.Context, e *env.Env, name string, files []string) error {
 	c, err := schema.NewChecker()
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func validateAll(e *env.Env, name string, files []string) error {
 	reports := make([]report, len(files))
 	valid := true
 	for i, file := range files {
-		if reports[i], err = validate(c, e.Path(file), name); err != nil {
+		if reports[i], err = validate(ctx, c, e.Path(file), name); err != nil {
 			return err
 		}
 		reports[i].File = file
@@ -101,8 +102,8 @@ func printReport(e *env.Env, r *report) {
 }
 
 // validate validates a file with the schema of the name, by default the one of its kind.
-func validate(c *schema.Checker, file, name string) (report, error) {
-	text, err := read(file)
+func validate(ctx context.Context, c *schema.Checker, file, name string) (report, error) {
+	text, err := readUntil(ctx, file)
 	if err != nil {
 		return report{}, err
 	}
@@ -148,6 +149,21 @@ func (r *report) document(c *schema.Checker, lines *jsontree.Lines, text []byte,
 		r.Faults = append(r.Faults, f)
 	}
 	return nil
+}
+
+// readUntil reads a file. When ctx ends it returns, also while a named pipe has no writer.
+func readUntil(ctx context.Context, file string) (text []byte, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		text, err = read(file)
+	}()
+	select {
+	case <-done:
+		return text, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // read reads a file, unpacked if its name ends in .gz.
