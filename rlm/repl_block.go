@@ -70,10 +70,14 @@ func (a *attempt) serve(ctx context.Context, c *console, r *engine.Request) (rep
 	return reply, ready, err
 }
 
+// clean makes text storable: NUL and what is not UTF-8, such as a lone surrogate, become U+FFFD.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
 // resultOf returns the record of the end of a block. Text is made storable: what the model is
 // shown is what is recorded.
 func resultOf(d *engine.Done) *record.Result {
-	clean := func(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD") }
 	r := &record.Result{Output: clean(d.Output), OutputBytes: d.OutputBytes, OutputSHA256: d.OutputSHA256,
 		Failure: d.Failure, Final: d.Final, Draft: clean(d.Draft), Vars: d.Vars, Gone: d.Gone}
 	if f := r.Failure; f != nil {

@@ -77,6 +77,9 @@ func parseQuery(r *engine.Request) (q query, ok bool, problem string) {
 	if len(q.prompts) > MaxBatch {
 		return q, true, fmt.Sprintf("%s: %d prompts, at most %d in one call", r.Function, len(q.prompts), MaxBatch)
 	}
+	for i, prompt := range q.prompts {
+		q.prompts[i] = clean(prompt)
+	}
 	return q, true, ""
 }
 

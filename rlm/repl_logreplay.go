@@ -259,7 +259,7 @@ func (b *logBlock) answer(r *engine.Request) engine.Reply {
 func (b *logBlock) find(prompt string) *trajectory.Call {
 	for i := range b.b.Result.Calls {
 		c := &b.b.Result.Calls[i]
-		if text, ok := c.Text(); ok && text == prompt && !b.used[i] {
+		if text, ok := c.Text(); ok && clean(text) == prompt && !b.used[i] {
 			b.used[i] = true
 			return c
 		}
