@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,33 @@ func TestDocsGuarantees(t *testing.T) {
 	for _, found := range name.FindAllStringSubmatch(string(text), -1) {
 		if !exist[found[1]] {
 			t.Errorf("there is no %s", found[1])
+		}
+	}
+}
+
+// The table of pitfalls has 16 rows in their order, and the tests that it names exist.
+func TestDocsPitfalls(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/pitfalls.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 16
+	row := regexp.MustCompile(`(?m)^\| (\d+) \|.*\| ([^|]+) \|$`).FindAllStringSubmatch(string(text), -1)
+	name := regexp.MustCompile("`((?:[a-z0-9/]+/)?Test[A-Za-z]+)`")
+	if len(row) != rows {
+		t.Fatalf("%d rows, want %d", len(row), rows)
+	}
+	folders := testFolders(t)
+	for i, r := range row {
+		found := name.FindAllStringSubmatch(r[2], -1)
+		if r[1] != strconv.Itoa(i+1) || len(found) == 0 {
+			t.Errorf("row %d has the number %s and %d tests", i+1, r[1], len(found))
+		}
+		for _, f := range found {
+			if why := missingProof(f[1], folders); why != "" {
+				t.Errorf("row %s: %s", r[1], why)
+			}
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// pitfall is a run that a death in the midst of it must not change. Each is a way in which code
+// pitfall is a run whose result a death of the process must not change. Each is a way in which code
 // that is repeated can do something else; docs/pitfalls.md lists them by number.
 type pitfall struct {
 	number int
@@ -120,7 +120,7 @@ func pitfallsOfTheCourse() []pitfall {
 					b.Errorf("there are %d citations, %v", len(d.Citations), err)
 				}
 			}},
-		{number: 16, name: "texts of errors", code: []string{
+		{number: 16, name: "what errors say", code: []string{
 			block("x = lines('none', 1, 1)"), block("y = 1 // 0"), block("z = nothing"), block("FINAL(llm_query('q'))")},
 			want: "ok", calls: 5, kills: []int{2, 3, 4, 5}},
 	}
@@ -255,25 +255,52 @@ func TestPinnedProfile(t *testing.T) {
 	}
 }
 
+// held is a model that answers no prompt that begins with q until it is released.
+type held struct {
+	*mock.Model
+	reached, released chan struct{}
+}
+
+func (m *held) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	if strings.HasPrefix(req.Prompt, "q") {
+		select {
+		case <-m.released:
+		default:
+			close(m.reached)
+			<-ctx.Done()
+			return nil, model.Canceled(ctx)
+		}
+	}
+	return m.Model.Generate(ctx, req)
+}
+
 // What a sub-call delivered counts, not what its task has later: the error that the code received
-// is recorded, and another error in the store changes neither a resumed run nor a replay.
+// is recorded, and another error in the store changes neither a run that goes on nor a replay.
 // Pitfall 4.
 func TestDeliveredError(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{rlm.EnginePython, rlm.EngineStarlark} {
-		_, m := endpoint(t, turns("- {match: '^fail', repeat: -1, status: 400, message: refused}\n"+
-			"- {match: '^q', text: \"ok\"}\n", block("r = llm_query('fail')", "FINAL(r + llm_query('q'))")))
-		b := newBench(t, m)
-		config := replConfig("openai:m")
-		config["repl_engine"], config["budget_calls"] = engine, 2
+		m := &held{script(t, turns("- {match: '^fail', repeat: -1, status: 400, message: refused}\n"+
+			"- {match: '^q', repeat: -1, text: \"ok\"}\n",
+			block("r = llm_query('fail')", "FINAL(r + llm_query('q'))"))),
+			make(chan struct{}), make(chan struct{})}
+		b := newBench(t, models{"mock:m": m})
+		config := replConfig("mock:m")
+		config["repl_engine"] = engine
 		tree := b.launch("What?", "", config)
-		if got, root := b.finish(tree.ID, 2); got.State != perdure.Partial {
-			t.Fatalf("the tree is %s with %q, %+v", got.State, root.Result, root.Error)
-		}
+		stop := b.work(2)
+		<-m.reached
+		stop()
+		close(m.released)
 		b.change("UPDATE task_end SET error = 'another' WHERE error LIKE '%refused%'")
-		root := b.resumed(tree.ID, M{"budget_calls": 100})
+		b.close()
+		b.open()
+		_, root := b.finish(tree.ID, 2)
 		if !strings.HasPrefix(root.Result, "Error: ") || !strings.HasSuffix(root.Result, "refusedok") {
 			t.Errorf("the result is %q, %+v", root.Result, root.Error)
+		}
+		if failed := b.tasks(tree.ID)[1]; failed.Error == nil || failed.Error.Message != "another" {
+			t.Errorf("the error in the store is %+v", failed.Error)
 		}
 		if n := b.count(tree.ID, "repl.diverged"); n != 0 {
 			t.Errorf("%d divergences", n)

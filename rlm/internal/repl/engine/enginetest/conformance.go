@@ -20,6 +20,7 @@ func Conform(t *testing.T, start func(t testing.TB, c engine.Contents, lazyBytes
 	}
 	t.Run("namespace", func(t *testing.T) { namespace(begin(t)) })
 	t.Run("sub-calls", func(t *testing.T) { subCalls(begin(t)) })
+	t.Run("arguments", func(t *testing.T) { issued(begin(t)) })
 	t.Run("tools", func(t *testing.T) { tools(begin(t)) })
 	t.Run("finals", func(t *testing.T) { finals(t, begin) })
 	t.Run("failures", func(t *testing.T) { failures(begin(t)) })
@@ -64,6 +65,15 @@ func subCalls(b *Bench) {
 	if d.Failure == nil || !strings.Contains(d.Failure.Message, "llm_query: no") || d.Failure.Line != 1 {
 		b.Errorf("a refusal of the host: %+v", d.Failure)
 	}
+}
+
+// issued: a request has the arguments of the moment at which it is made, whatever becomes of them.
+func issued(b *Bench) {
+	b.same("p = ['a', 'b']\nr = llm_query_batched(p)\np[0] = 'c'\nr.append('d')\nprint(p, r, llm_query_batched(p))",
+		"['c', 'b'] ['x', 'y', 'd'] ['z', 'y']\n", engine.Reply{Value: json.RawMessage(`["x","y"]`)},
+		engine.Reply{Value: json.RawMessage(`["z","y"]`)})
+	b.wants("llm_query_batched", `{"prompts":["a","b"],"model":null}`,
+		"llm_query_batched", `{"prompts":["c","b"],"model":null}`)
 }
 
 func tools(b *Bench) {
@@ -248,7 +258,12 @@ func again(a, b *Bench) {
 		var all []*engine.Done
 		all = append(all, x.Run("x = {'b': 1, 'a': [2]}\ndef f():\n    return 1\n"+
 			"print(x, f)"), x.Run("y = llm_query('q')\nprint(y)",
-			Text("r")), x.Run("1 // 0"))
+			Text("r")))
+		// The model reads what an exception says, so that is the same as well.
+		for _, code := range []string{"1 // 0", "nothing", "[][1]", "int('x')", "'a' + 1", "{}['k']", "f(1, 2)", "f.nothing",
+			"x = (", "FINAL_VAR('nothing')", "print(x)\nFINAL(1)\nx.nothing"} {
+			all = append(all, x.Run(code))
+		}
 		raw, err := json.Marshal(all)
 		if err != nil {
 			a.Fatal(err)
