@@ -246,7 +246,7 @@ func TestPinnedProfile(t *testing.T) {
 		b.close()
 		b.open()
 		_, root := b.finish(tree.ID, 1)
-		if root.Error == nil || root.Error.Kind != kind || !strings.Contains(root.Error.Message, "not known to this version") {
+		if e := root.Error; e == nil || e.Kind != kind || !strings.Contains(e.Message, "not known to this version") {
 			t.Errorf("%s: %+v", old, root.Error)
 		}
 		if diff := cmp.Diff(perdure.Usage{}, b.usage(tree.ID)); diff != "" {

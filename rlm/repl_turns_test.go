@@ -62,7 +62,7 @@ func TestTurnsOfARun(t *testing.T) {
 	want := []string{
 		"1 running",
 		"1 failed, failed 0; 2 running",
-		"1 failed, failed 0; 2 waiting, waiting 1",
+		"1 failed, failed 0; 2 running, running 1",
 		"1 failed, failed 0; 2 waiting, completed 1, waiting 2",
 		"1 failed, failed 0; 2 waiting, completed 1, waiting 2",
 	}
