@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/storage/compress"
 	"github.com/perdure/perdure/internal/storage/heads"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
@@ -91,6 +92,7 @@ type verifier struct {
 	going   map[int64]bool // trees whose rows retention is removing, or removed by hand
 	removed map[int64]bool
 	hasher  Hasher
+	codec   *compress.Codec
 	strange []Fault
 }
 
@@ -104,7 +106,8 @@ const (
 // Verify reads all events on the snapshot of tx and compares them with the heads in the
 // database and with those recorded outside. It returns the trees in their order.
 func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, error) {
-	v := &verifier{trees: make(map[int64]*Tree), going: make(map[int64]bool), removed: make(map[int64]bool)}
+	v := &verifier{trees: make(map[int64]*Tree), going: make(map[int64]bool), removed: make(map[int64]bool),
+		codec: compress.New(maxPayload)}
 	var store string
 	if err := tx.QueryRowContext(ctx, sqlStore).Scan(&store); err != nil {
 		return nil, err
