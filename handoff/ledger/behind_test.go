@@ -203,6 +203,32 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// A token of work that is done is refused for the next work, without the advice to stop.
+func TestTokenOfOtherWork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, begin("x"))
+	if _, err := b.Resume(t.Context(), ledger.ResumeConfig{Claim: true, TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(t, ledger.Op{Kind: ledger.OpDone})
+	_, err := b.Apply(t.Context(), begin("y"))
+	if hint := perdure.HintOf(err); !errors.Is(err, perdure.ErrLeaseLost) || !strings.Contains(hint, "omit the token") {
+		t.Errorf("start: %v, %q", err, hint)
+	}
+	if _, err := b.recorder("a").Apply(t.Context(), begin("y")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Apply(t.Context(), step("z"))
+	if hint := perdure.HintOf(err); !errors.Is(err, perdure.ErrLeaseLost) || !strings.Contains(hint, "omit the token") {
+		t.Errorf("step: %v, %q", err, hint)
+	}
+	if _, err := b.Resume(t.Context(), ledger.ResumeConfig{Claim: true, TTL: time.Hour}); err != nil {
+		t.Errorf("resume: %v", err)
+	}
+	b.apply(t, step("z"))
+}
+
 // What is to be taken out and is not there is said, and nothing is recorded.
 func TestTakingOutWhatIsNotThere(t *testing.T) {
 	t.Parallel()
