@@ -306,6 +306,9 @@ func (r *Recorder) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 		if err := ops[i].Check(); err != nil {
 			return nil, err
 		}
+		if ops[i].Kind == OpDone && i < len(ops)-1 {
+			return nil, invalid("record the operations after it apart from it", "done is not the last operation")
+		}
 	}
 	return r.locked(ctx, ops)
 }

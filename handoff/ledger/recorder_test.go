@@ -434,11 +434,35 @@ func TestFilesOfSteps(t *testing.T) {
 		strings.Join(u.Left, ",") != "node_modules/x.js" || len(u.Notes) != 1 {
 		t.Errorf("touched %q, left %q, notes %q", got, u.Left, u.Notes)
 	}
-	for _, path := range []string{"../x", "/etc/passwd", "..", "."} {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(b.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	linked := b.recorder("")
+	linked.Location.Root = link
+	for r, dir := range map[*ledger.Recorder]string{b.Recorder: link, linked: b.dir} {
+		u, err := r.Apply(t.Context(), ledger.Op{Kind: ledger.OpStep, Text: "linked",
+			Modified: []string{filepath.Join(dir, "a.go"), filepath.Join(dir, "no", "x.go")}})
+		if err != nil || strings.Join(u.Ledger.Touched(), ",") != "a.go,gone.go,no/x.go" {
+			t.Errorf("in %s: %v", dir, err)
+		}
+	}
+	for _, path := range []string{"../x", "/etc/passwd", "..", ".", filepath.Join(link, "../x"), link} {
 		_, err := b.Apply(t.Context(), ledger.Op{Kind: ledger.OpStep, Text: "x", Created: []string{path}})
 		if !errors.Is(err, perdure.ErrInvalid) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// What is recorded behind the end of the work would be in no checkpoint.
+func TestNothingBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, step("a"))
+	_, err := b.Apply(t.Context(), ledger.Op{Kind: ledger.OpDone}, step("b"))
+	if v := b.look(t); !errors.Is(err, perdure.ErrInvalid) || !v.Open() || done(&v.Ledger) != "a" {
+		t.Errorf("%v, open %v, %q", err, v.Open(), done(&v.Ledger))
 	}
 }
 
