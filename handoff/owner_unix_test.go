@@ -55,6 +55,20 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	}
 }
 
+// A new file in a folder of perdure is for its user only.
+func TestModeOfANewFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, ".perdure/loops/x")
+	path := filepath.Join(dir, ".perdure", "loops", "new.json")
+	if err := handoff.Create(t.Context(), path, handoff.Skeleton{Now: at("2026-02-28T10:00:00Z")}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
 // A folder or a file that is not writable is an error.
 func TestLockWithoutPermission(t *testing.T) {
 	t.Parallel()
