@@ -306,6 +306,9 @@ func (r *Recorder) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 		if err := ops[i].Check(); err != nil {
 			return nil, err
 		}
+		if ops[i].Kind == OpDone && i < len(ops)-1 {
+			return nil, invalid("record the operations after it apart from it", "done is not the last operation")
+		}
 	}
 	return r.locked(ctx, ops)
 }
@@ -317,9 +320,10 @@ func (r *Recorder) locked(ctx context.Context, ops []Op) (*Update, error) {
 	u, written, err := r.once(ctx, ops, reading)
 	const most = 5 // retries if another program writes the file at the same time
 	for again := 0; written && again < most && u.Checkpoint != nil && errors.Is(err, handoff.ErrConflict); again++ {
-		notes, stop := u.Notes, u.Stop
-		if u, _, err = r.once(ctx, nil, nothing); u != nil {
-			u.Notes, u.Stop = append(notes, u.Notes...), stop
+		var next *Update
+		if next, _, err = r.once(ctx, nil, nothing); next != nil {
+			next.Notes, next.Stop, next.Left = append(u.Notes, next.Notes...), u.Stop, u.Left
+			u = next
 		}
 	}
 	if err == nil || !written {

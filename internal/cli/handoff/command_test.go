@@ -353,7 +353,11 @@ func TestVerify(t *testing.T) {
 		"bad": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
 		{"activity": "lint", "command": "exit 3"}]},
 		"open": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
-		{"activity": "review", "description": "by a person"}]}}}`)
+		{"activity": "review", "description": "by a person"}]},
+		"late": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
+		{"activity": "e2e", "command": "exit 3", "timing": "deferred"}]},
+		"latest": {"type": "verifiable", "criteria": [{"activity": "e2e", "command": "true", "timing": "deferred"}]},
+		"slow": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": ["tail", "-f", "contract.json"]}]}}}`)
 	p.must(env.StatusDone, "start", "Work")
 	for name, status := range map[string]int{"good": env.StatusDone, "bad": env.StatusFailed, "open": env.StatusIncomplete,
 		"none": env.StatusNotFound} {
@@ -363,6 +367,12 @@ func TestVerify(t *testing.T) {
 		}
 	}
 	p.must(env.StatusDone, "verify", "unit-test", "passed")
+	// Deferred criteria are run on request, and a contract of which none was run has not passed.
+	p.must(env.StatusDone, "verify", "--contract", "US-1.late", "--contract-file", "contract.json")
+	p.must(env.StatusFailed, "verify", "--deferred")
+	p.must(env.StatusIncomplete, "verify", "--contract", "US-1.latest", "--contract-file", "contract.json")
+	p.must(env.StatusDone, "verify", "--deferred")
+	p.must(env.StatusFailed, "verify", "--contract", "US-1.slow", "--contract-file", "contract.json", "--timeout", "50ms")
 }
 
 // A full context has an exit status of its own, also in a batch.

@@ -108,20 +108,23 @@ func validate(ctx context.Context, c *schema.Checker, file, name string) (report
 		return report{}, err
 	}
 	r := report{Faults: []schema.Fault{}, Schema: name}
-	lines := jsontree.NewLines(text)
+	lines, whole := jsontree.NewLines(text), !strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".jsonl")
 	for at := 0; at < len(text); {
 		end := len(text)
-		if strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".jsonl") {
-			if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-				end = at + i + 1
-			}
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 && !whole {
+			end = at + i + 1
 		}
-		if len(bytes.TrimSpace(text[at:end])) > 0 || at == 0 && end == len(text) {
+		if whole || len(bytes.TrimSpace(text[at:end])) > 0 {
 			if err := r.document(c, lines, text[:end], at, file); err != nil {
 				return r, err
 			}
 		}
 		at = end
+	}
+	if r.Schema == "" && len(r.Faults) == 0 { // no lines
+		if err := r.setKind(file, nil); err != nil {
+			return r, err
+		}
 	}
 	r.Valid = len(r.Faults) == 0
 	return r, nil
@@ -140,8 +143,8 @@ func (r *report) document(c *schema.Checker, lines *jsontree.Lines, text []byte,
 		return err
 	}
 	if r.Schema == "" {
-		if r.Schema = schema.KindOf(file, v); r.Schema == "" {
-			return env.UsageError("add --schema NAME", "%q is of no published kind", file)
+		if err := r.setKind(file, v); err != nil {
+			return err
 		}
 	}
 	for _, f := range append(schema.Repeated(v), c.Faults(r.Schema, v)...) {
@@ -164,6 +167,14 @@ func readUntil(ctx context.Context, file string) (text []byte, err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// setKind sets the schema to that of the kind of a document.
+func (r *report) setKind(file string, v *jsontree.Value) error {
+	if r.Schema = schema.KindOf(file, v); r.Schema == "" {
+		return env.UsageError("add --schema NAME", "%q is of no published kind", file)
+	}
+	return nil
 }
 
 // read reads a file, unpacked if its name ends in .gz.
