@@ -454,3 +454,14 @@ func TestShowOnATerminal(t *testing.T) {
 		t.Errorf("got %q, want %q in it", out.String(), want)
 	}
 }
+
+// The refusal to start names writer and time of the unfinished work only if the file has them.
+func TestStartOverWorkOfAnUnknownWriter(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("builder-state.json", `{"activePrd": {"checkpoint": {"phase": "planning", "completedSteps": ["a"]}}}`)
+	_, notes, status := p.run("start", "Dark mode")
+	if status != env.StatusConflict || !strings.Contains(notes, `unfinished work on "prd" (completed steps: 1)`) {
+		t.Errorf("status %d: %s", status, notes)
+	}
+}
