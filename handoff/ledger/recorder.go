@@ -411,16 +411,27 @@ func (u *Update) begin(ops []Op) error {
 	start := slices.ContainsFunc(ops, func(op Op) bool { return op.Kind == OpStart })
 	switch {
 	case start && u.Open():
-		m := &u.Ledger.Metadata
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "start work",
-			Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d, by %q, %s)",
-				u.Task.ID, len(u.Ledger.CompletedSteps), m.CreatedBy, m.LastUpdatedAt.UTC().Format(time.RFC3339)),
+			Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d%s)", u.Task.ID,
+				len(u.Ledger.CompletedSteps), writer(&u.Ledger.Metadata)),
 			Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and starts again"}
 	case u.Handoff.EndedAt == nil || u.Shown != nil || start:
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "record work", Msg: "the work on \"" + u.Task.ID + "\" is done",
 		Hint: "`perdure handoff start` begins it again"}
+}
+
+// writer returns who wrote a checkpoint and when, as far as its metadata has them.
+func writer(m *handoff.Metadata) string {
+	s := ""
+	if m.CreatedBy != "" {
+		s = fmt.Sprintf(", by %q", m.CreatedBy)
+	}
+	if !m.LastUpdatedAt.IsZero() {
+		s += ", " + m.LastUpdatedAt.UTC().Format(time.RFC3339)
+	}
+	return s
 }
 
 // prepare folds the ops and returns the write that records them.

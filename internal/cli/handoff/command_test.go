@@ -445,3 +445,33 @@ func TestStartWithoutAStory(t *testing.T) {
 		t.Errorf("the prompt after a refused start:\n%s", prompt)
 	}
 }
+
+// On a terminal, show styles the reasons itself, and neither style nor control of what was
+// recorded reaches it.
+func TestShowOnATerminal(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.run("start", "Dark mode", "--pending", "one")
+	p.run("decide", "Use CSS\x1b[2J", "--because", "no cost\n\x1b[2Jat all")
+	var out bytes.Buffer
+	e := env.New(env.Process{Stdout: &out, Stderr: &out, Cwd: p.dir, Environ: p.env})
+	e.Out.Terminal, e.Out.Color = true, true
+	cmd := handoff.Command(e)
+	cmd.SetArgs([]string{"show"})
+	p.ok(cmd.ExecuteContext(t.Context()))
+	want := "\nDecided\n  1. Use CSS␛[2J\x1b[2m — no cost ␛[2Jat all\x1b[m\n"
+	if !strings.Contains(out.String(), want) || !strings.HasPrefix(out.String(), "\x1b[1mprd\x1b[m") {
+		t.Errorf("got %q, want %q in it", out.String(), want)
+	}
+}
+
+// The refusal to start names writer and time of the unfinished work only if the file has them.
+func TestStartOverWorkOfAnUnknownWriter(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("builder-state.json", `{"activePrd": {"checkpoint": {"phase": "planning", "completedSteps": ["a"]}}}`)
+	_, notes, status := p.run("start", "Dark mode")
+	if status != env.StatusConflict || !strings.Contains(notes, `unfinished work on "prd" (completed steps: 1)`) {
+		t.Errorf("status %d: %s", status, notes)
+	}
+}

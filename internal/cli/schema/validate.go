@@ -40,7 +40,8 @@ func ValidateCommand(e *env.Env) *cobra.Command {
 			"schema is that of the file's name or members: tasks.json, tree.json and its nodes, state.json of trees and " +
 			"loops, analytics.json, checkpoints, hook-log.jsonl, builder-state.json, logs of recursive language models; " +
 			"--schema sets it. Files that end in .gz are unpacked; of files that end in .jsonl, each line is a document. If " +
-			"a file is invalid, the exit status is 1.",
+			"a file is invalid, the exit status is 1. A file of no published kind is an error after the other files are " +
+			"validated.",
 		Example: "perdure validate .aiwg/daemon/tasks.json\n perdure validate --schema event events.jsonl",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, -1, "files"),
@@ -64,20 +65,33 @@ func validateAll(ctx context.Context, e *env.Env, name string, files []string) e
 	if err != nil {
 		return err
 	}
-	reports := make([]report, len(files))
+	reports := make([]report, 0, len(files))
 	valid := true
-	for i, file := range files {
-		if reports[i], err = validate(ctx, c, e.Path(file), name); err != nil {
+	var failed []error
+	for _, file := range files {
+		r, err := validate(ctx, c, e.Path(file), name)
+		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		reports[i].File = file
-		valid = valid && reports[i].Valid
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		r.File = file
+		reports = append(reports, r)
+		valid = valid && r.Valid
+	}
+	if len(failed) > 0 && len(reports) == 0 {
+		return errors.Join(failed...)
 	}
 	err = e.Print(reports, func() {
 		for i := range reports {
 			printReport(e, &reports[i])
 		}
 	})
+	if err == nil {
+		err = errors.Join(failed...)
+	}
 	if err == nil && !valid {
 		err = &env.Exit{Status: env.StatusFailed}
 	}
