@@ -25,12 +25,12 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
+		{loopCheckpoint, "", []string{"checkpoint_id", "iteration"}, ""},
+		{"state-checkpoint", "", []string{"checkpoint_id", "name", "state"}, ""},
 		{"tasks-file", "tasks.json", []string{"tasks"}, ""},
 		{"rlm-task-tree", "tree.json", []string{"root_task"}, ""},
 		{"rlm-state", "", []string{"variables"}, ""},
 		{"iteration-analytics", "analytics.json", []string{"loop_id", "iterations"}, "status"},
-		{loopCheckpoint, "", []string{"checkpoint_id", "iteration"}, ""},
-		{"state-checkpoint", "", []string{"checkpoint_id", "name", "state"}, ""},
 		{taskRecord, "", nil, ""}, // a record has the members of other documents
 		{"persistence-hooks", "hook-log.jsonl", []string{"hook_name"}, ""},
 		{"loop-state", "", []string{"loop_id"}, ""},
