@@ -142,7 +142,8 @@ func TestModesOfExport(t *testing.T) {
 	lived(t, a)
 	dir := exportTo(t, a)
 	want := must[os.FileInfo](t)(os.Stat(filepath.Join(dir, "rlm/global-state.json"))).Mode()
-	if got := must[os.FileInfo](t)(os.Stat(filepath.Join(dir, "daemon/tasks.json"))).Mode(); got != want || got.Perm()&0o022 != 0 {
+	got := must[os.FileInfo](t)(os.Stat(filepath.Join(dir, "daemon/tasks.json"))).Mode()
+	if got != want || got.Perm()&0o022 != 0 {
 		t.Errorf("daemon/tasks.json has mode %s, the other files %s", got, want)
 	}
 }
