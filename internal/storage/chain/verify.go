@@ -65,13 +65,15 @@ type Tree struct {
 	missing bool
 }
 
-// Accepted returns the line that accepts the tree as it is, and false if a restore of a
-// backup does not cause all of its faults.
+// Accepted returns the line that accepts the tree as it is, and false if neither a restore of a
+// backup nor a new store in the place of another one causes all of its faults.
 func (t *Tree) Accepted(store string, at time.Time) (heads.Line, bool) {
 	line := heads.Line{Store: store, Tree: t.Name, Key: t.Key, Events: t.state.Events, At: at, Accepted: true}
 	for _, f := range t.Faults {
 		switch {
 		case f.Kind == FaultShorter, f.Kind == FaultRecorded, f.Kind == FaultTree && t.missing:
+		case f.Kind == FaultStore:
+			line.Replaces = true
 		default:
 			return heads.Line{}, false
 		}
