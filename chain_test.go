@@ -240,6 +240,37 @@ func TestAcceptLog(t *testing.T) {
 	})
 }
 
+// A new store in the place of one with the same trees is accepted, as after an export was imported
+// again; what is changed in it later is found.
+func TestAcceptNewStore(t *testing.T) {
+	t.Parallel()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		cfg = withHeads(t, cfg)
+		s := testdb.Open(t, cfg)
+		tree := ended(t, s)
+		perdure.RecordHeads(t.Context(), s)
+		r, err := s.VerifyLog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := heads.Line{Store: "removed", Tree: string(tree.ID), Key: 7, Events: 5, Head: "h"}
+		if err := heads.Append(r.Heads, []heads.Line{old}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = s.VerifyLog(t.Context()); err != nil || r.Intact {
+			t.Fatalf("the lines of another store are no fault: %+v, %v", r, err)
+		}
+		if err := s.AcceptLog(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+		sound(t, s)
+		change(t, s, `UPDATE event SET data = '{"attempt":2}' WHERE seq = 4`)
+		if got := logFaults(t, s); len(got) == 0 {
+			t.Error("a later change is not found")
+		}
+	})
+}
+
 // Retention takes a tree with its chain, and says so in the log; a tree that is removed in
 // another way is missing.
 func TestChainAndRetention(t *testing.T) {

@@ -218,7 +218,10 @@ func (b *batch) takeOut(ctx context.Context, st *varState, m *doneMutation, cur 
 }
 
 func (b *batch) putText(ctx context.Context, st *varState, cur *varRow, text string, m *mutationRow) error {
-	v := storedInline(text)
+	v, err := b.s.storedRow(text)
+	if err != nil {
+		return err
+	}
 	if err := b.keepValue(ctx, st.payloads(), v); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/internal/storage/blob"
+	"github.com/perdure/perdure/internal/storage/compress"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
@@ -54,6 +55,7 @@ type Store struct {
 	cfg   Config
 	db    *sqldb.DB
 	blobs *blob.Store // nil where the database holds the blobs
+	codec *compress.Codec
 	w     *writer
 	heads *recorder // nil without Config.Heads
 	log   *slog.Logger
@@ -102,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), treeID: newTreeID, sessions: make(map[int64]*Session),
-		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}}
+		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}, codec: compress.New(MaxPayloadBytes)}
 	if err := s.prepareDir(); err != nil {
 		if atomicfile.DiskFull(err) {
 			return nil, wrap(op, err)

@@ -30,6 +30,7 @@ const (
 type stored struct {
 	column  string
 	payload string // the value, if it is stored in the table of payloads
+	packed  []byte // the same, compressed; nil if it is stored as it is
 	blob    BlobRef
 }
 
@@ -50,10 +51,27 @@ func (s *Store) store(ctx context.Context, text string) (stored, error) {
 		}
 		return stored{column: text}, nil
 	case len(text) <= MaxPayloadBytes:
-		return stored{column: payloadRef + hashOf(text), payload: text}, nil
+		return s.storedLong(text)
 	}
 	ref, err := s.PutBlob(ctx, strings.NewReader(text))
 	return stored{column: blobRef + ref.Hash, blob: ref}, err
+}
+
+// storedRow returns JSON of at most MaxPayloadBytes, which needs no blob.
+func (s *Store) storedRow(text string) (stored, error) {
+	if len(text) <= MaxInlineBytes {
+		return stored{column: text}, nil // JSON never begins with refMark
+	}
+	return s.storedLong(text)
+}
+
+// storedLong returns a value for the table of payloads.
+func (s *Store) storedLong(text string) (v stored, err error) {
+	v = stored{column: payloadRef + hashOf(text), payload: text}
+	if s.blobs != nil { // PostgreSQL compresses long values by itself
+		v.packed, err = s.codec.Pack(text)
+	}
+	return v, wrap("write value", err)
 }
 
 func hashOf(text string) string {
@@ -61,7 +79,7 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-const sqlInsertPayload = `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3)
+const sqlInsertPayload = `INSERT INTO payload (tree, hash, text, packed) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (tree, hash) DO NOTHING`
 
 // keepValues is keepValue for several values.
@@ -78,7 +96,12 @@ func (b *batch) keepValues(ctx context.Context, tree int64, values ...stored) er
 // transaction, because the column may be written already.
 func (b *batch) keepValue(ctx context.Context, tree int64, v stored) error {
 	if v.payload != "" {
-		_, err := b.tx.Exec(ctx, sqlInsertPayload, tree, strings.TrimPrefix(v.column, payloadRef), v.payload)
+		var text any = v.payload
+		if v.packed != nil {
+			text = v.packed
+		}
+		_, err := b.tx.Exec(ctx, sqlInsertPayload, tree, strings.TrimPrefix(v.column, payloadRef), text,
+			boolInt(v.packed != nil))
 		return err
 	}
 	if v.blob.Hash != "" {
@@ -89,7 +112,17 @@ func (b *batch) keepValue(ctx context.Context, tree int64, v stored) error {
 	return nil
 }
 
-const sqlPayload = `SELECT text FROM payload WHERE tree = $1 AND hash = $2`
+const sqlPayload = `SELECT text, packed FROM payload WHERE tree = $1 AND hash = $2`
+
+// payload reads a value from the table of payloads.
+func (s *Store) payload(ctx context.Context, query queryRow, tree int64, hash string) (string, error) {
+	var text []byte
+	var packed bool
+	if err := query(ctx, sqlPayload, []any{tree, hash}, &text, &packed); err != nil || !packed {
+		return string(text), err
+	}
+	return s.codec.Unpack(text)
+}
 
 // load returns the value of a column.
 func (s *Store) load(ctx context.Context, tree int64, column string) (string, error) {
@@ -100,8 +133,7 @@ func (s *Store) load(ctx context.Context, tree int64, column string) (string, er
 		return text, nil
 	}
 	if hash, ok := strings.CutPrefix(column, payloadRef); ok {
-		var text string
-		err := s.db.QueryRow(ctx, sqlPayload, []any{tree, hash}, &text)
+		text, err := s.payload(ctx, s.db.QueryRow, tree, hash)
 		return text, wrap("read value", err)
 	}
 	hash, _ := strings.CutPrefix(column, blobRef)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -89,6 +90,63 @@ func TestWhereValuesAre(t *testing.T) {
 			if want := fmt.Sprintf("p=%d b=%d", c.payloads, c.blobs); rows[0] != want {
 				t.Errorf("%d bytes: %s, want %s", c.bytes, rows[0], want)
 			}
+		}
+	})
+}
+
+// noise is text that compression hardly shortens.
+func noise(seed uint64, size int) string {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	rng := rand.New(rand.NewPCG(seed, 0))
+	out := make([]byte, size)
+	for i := range out {
+		out[i] = digits[rng.IntN(len(digits))]
+	}
+	return string(out)
+}
+
+// Long values are compressed in SQLite, and come back as they were; PostgreSQL compresses by
+// itself. What is damaged is an error.
+func TestLongValuesArePacked(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		rows := func(q string) string {
+			got, err := s.Fetch(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Join(got, " ")
+		}
+		sqlite := !strings.Contains(t.Name(), "postgres")
+		words := strings.Repeat("order 17 was paid by clerk 4\n", 5000)
+		tree := createTree(t, s, perdure.TreeSpec{Root: perdure.TaskSpec{Prompt: words}})
+		read := func() (string, error) {
+			task, err := s.Task(t.Context(), tree.Root)
+			return task.Prompt, err
+		}
+		if got, err := read(); err != nil || got != words {
+			t.Errorf("it came back with %d bytes, %v", len(got), err)
+		}
+		want := fmt.Sprintf("packed=%d", map[bool]int{true: 1}[sqlite])
+		if got := rows(`SELECT packed FROM payload`); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if !sqlite {
+			return
+		}
+		if got := rows(`SELECT MIN(LENGTH(text)) < 1000 AS small FROM payload`); got != "small=1" {
+			t.Errorf("words are not stored in less than 1,000 bytes: %s", got)
+		}
+		change(t, s, `UPDATE payload SET text = SUBSTR(text, 1, 50)`)
+		if _, err := read(); err == nil || !strings.Contains(err.Error(), "decompress") {
+			t.Errorf("a truncated value was read: %v", err)
+		}
+		if got := logFaults(t, s); len(got) != 1 || !strings.Contains(got[0], "the long value") {
+			t.Errorf("the log's check found %q", got)
+		}
+		change(t, s, `UPDATE payload SET packed = 0, text = '`+words+`'`) // as earlier versions stored it
+		if got, err := read(); err != nil || got != words {
+			t.Errorf("a value that is not compressed came back with %d bytes, %v", len(got), err)
 		}
 	})
 }

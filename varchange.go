@@ -267,9 +267,9 @@ func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRo
 			v.description, v.ttl, v.expiresAt = old.description, old.ttl, old.expiresAt
 		}
 		v.size = int64(len(c.value))
-		c.stored = storedInline(c.value)
+		c.stored, err = b.s.storedRow(c.value)
 		v.column = c.stored.column
-		return v, nil
+		return v, err
 	case changeDelete, changeRename: // write no value
 	}
 	return nil, nil
@@ -286,22 +286,13 @@ func (c *varChange) limit(v *varRow, now int64) {
 	}
 }
 
-func storedInline(text string) stored {
-	if len(text) <= MaxInlineBytes {
-		return stored{column: text} // JSON never begins with refMark
-	}
-	return stored{column: payloadRef + hashOf(text), payload: text}
-}
-
 // oldText reads the value of a variable in the transaction, "" for none.
 func (b *batch) oldText(ctx context.Context, st *varState, old *varRow) (string, error) {
 	if old == nil {
 		return "", nil
 	}
 	if hash, ok := strings.CutPrefix(old.column, payloadRef); ok {
-		var text string
-		err := b.tx.QueryRow(ctx, sqlPayload, []any{st.payloads(), hash}, &text)
-		return text, err
+		return b.s.payload(ctx, b.tx.QueryRow, st.payloads(), hash)
 	}
 	if strings.HasPrefix(old.column, refMark) {
 		return "", &Error{Code: CodeInvalid, Op: "change variable", Hint: "set the whole value instead",

@@ -101,8 +101,9 @@ func (s *Store) VerifyLog(ctx context.Context, trees ...TreeID) (LogReport, erro
 }
 
 // AcceptLog records the state of the trees of a report with faults as the right one, because
-// the user restored a backup. It fails if a restore does not cause all faults of the report:
-// it causes log_shorter, recorded_head and tree_missing.
+// the user restored a backup, or imported trees into a new store in the place of the one that
+// had them. It fails if this does not cause all faults of the report: it causes log_shorter,
+// recorded_head, tree_missing and store_replaced.
 func (s *Store) AcceptLog(ctx context.Context, r *LogReport) error {
 	const op = "accept log"
 	id, err := s.newID(ctx)
@@ -116,9 +117,9 @@ func (s *Store) AcceptLog(ctx context.Context, r *LogReport) error {
 		}
 		line, ok := t.found.Accepted(id, time.Now().UTC())
 		if !ok {
-			return &Error{Code: CodeConflict, Op: op, Msg: "the restore of a backup does not cause all of these faults",
-				Hint: "only log_shorter, recorded_head and tree_missing can be accepted; restore another backup, or keep the " +
-					"store as evidence and begin a new one"}
+			return &Error{Code: CodeConflict, Op: op, Msg: "neither a restored backup nor a new store causes all of these faults",
+				Hint: "only log_shorter, recorded_head, tree_missing and store_replaced can be accepted; restore another " +
+					"backup, or keep the store as evidence and begin a new one"}
 		}
 		lines = append(lines, line)
 	}

@@ -137,7 +137,10 @@ func (tx *WriteTx) SetVars(ctx context.Context, l *Lease, set []VarSpec, gone []
 			return invalidf(op, "the value of %q has %d bytes, the limit is %d", c.spec.Name, len(c.value), MaxPayloadBytes)
 		}
 		if c.kind == changeSet {
-			c.stored = storedInline(c.value)
+			var err error
+			if c.stored, err = tx.b.s.storedRow(c.value); err != nil {
+				return err
+			}
 		}
 		return c.apply(ctx, tx.b)
 	}

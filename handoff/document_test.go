@@ -207,7 +207,7 @@ func TestWrongTypes(t *testing.T) {
 	for field, want := range map[string]string{
 		`"phase": 7`:                                              `4:15: field checkpoint.phase: want a string, found 7`,
 		`"phase": "testing"`:                                      `4:15: field checkpoint.phase: want one of planning, implementation, verification`,
-		`"pendingSteps": ["one", 2]`:                              `4:22: field checkpoint.pendingSteps: want a list of strings, found an array`,
+		`"pendingSteps": ["one", 2]`:                              `4:30: field checkpoint.pendingSteps[1]: want a string, found 2`,
 		`"pendingSteps": "one"`:                                   `want a list of strings, found "one"`,
 		`"completedSteps": {"step": "x"}`:                         `field checkpoint.completedSteps: want a list of objects, found an object`,
 		`"completedSteps": ["a", {"timestamp": "yesterday"}]`:     `field checkpoint.completedSteps[1].timestamp: want a time such as`,

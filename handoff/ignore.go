@@ -137,8 +137,8 @@ func (q *ignoreQuery) askIgnored(top string, paths []string) error {
 	case err != nil && !ok: // no git program
 		return nil
 	case err != nil && exit.ExitCode() != noneIgnored:
-		if len(paths) == 1 {
-			return nil
+		if len(paths) == 1 || q.command(top, "rev-parse", "--git-dir").Run() != nil { // of another user
+			return q.ctx.Err()
 		}
 		half := len(paths) / 2
 		if err := q.askIgnored(top, paths[:half]); err != nil {

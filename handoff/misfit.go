@@ -62,11 +62,24 @@ func (t *typeCheck) object(field string, n *jsontree.Value, o object) {
 		switch _, wrong := (*extra)[f.name]; {
 		case t.err != nil || member == nil:
 		case wrong:
-			t.fail(name, member, "%s", wanted(f.to))
+			t.wrong(name, member, f.to)
 		default:
 			t.member(name, member, f.to)
 		}
 	}
+}
+
+// wrong fails for a member of another type, or for its first such entry.
+func (t *typeCheck) wrong(name string, n *jsontree.Value, to any) {
+	if _, ok := to.(*[]string); ok {
+		for i, entry := range n.List() {
+			if !entry.Is(jsontree.String) {
+				t.fail(fmt.Sprintf("%s[%d]", name, i), entry, "a string")
+				return
+			}
+		}
+	}
+	t.fail(name, n, "%s", wanted(to))
 }
 
 // member checks the objects in a member.

@@ -55,6 +55,20 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	}
 }
 
+// A new file in a folder of perdure is for its user only.
+func TestModeOfANewFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, ".perdure/loops/x")
+	path := filepath.Join(dir, ".perdure", "loops", "new.json")
+	if err := handoff.Create(t.Context(), path, handoff.Skeleton{Now: at("2026-02-28T10:00:00Z")}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
 // A folder or a file that is not writable is an error.
 func TestLockWithoutPermission(t *testing.T) {
 	t.Parallel()
@@ -102,5 +116,37 @@ func TestLockWithoutPermission(t *testing.T) {
 		if got := names(t, dir); len(got) != 1 {
 			t.Errorf("left in the folder: %q", got)
 		}
+	}
+}
+
+// A repository that git does not read, such as one of another user, is not asked file by file.
+//
+//nolint:paralleltest // sets the environment
+func TestSourcesOfABrokenRepository(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git program")
+	}
+	bin, root := t.TempDir(), t.TempDir()
+	calls := filepath.Join(bin, "calls")
+	script := "#!/bin/sh\necho x >> '" + calls + "'\nexec '" + git + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	if err := os.Mkdir(filepath.Join(root, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for i := range 64 {
+		paths = append(paths, "src/"+strings.Repeat("a", i+1))
+	}
+	sources, _, err := handoff.Sources(t.Context(), root, paths)
+	if err != nil || len(sources) != len(paths) {
+		t.Errorf("%d sources, %v", len(sources), err)
+	}
+	const most = 3
+	if n := strings.Count(content(t, calls), "x"); n > most {
+		t.Errorf("git was started %d times, want at most %d", n, most)
 	}
 }

@@ -138,6 +138,10 @@ func TestOwnTemplate(t *testing.T) {
 		nil || text != "a continues t, " {
 		t.Errorf("%q, %v", text, err)
 	}
+	r.Agent = "a\x1b[2J\u202e"
+	if text, err := r.Prompt(t.Context(), own); err != nil || strings.ContainsAny(text, "\x1b\u202e") {
+		t.Errorf("control characters: %q, %v", text, err)
+	}
 	for _, bad := range []string{"{{", "{{.None}}"} {
 		if _, err := r.Prompt(t.Context(), bad); !errors.Is(err, handoff.ErrInvalid) {
 			t.Errorf("template %q: %v", bad, err)

@@ -112,9 +112,12 @@ func TestEditorSavesJustThen(t *testing.T) {
 			b.write(t, handoff.FileName, edited)
 		}
 	}}
-	u := b.apply(t, step("two"))
-	if done(&u.Ledger) != "one,two" || blockers(&u.Ledger) != "stuck,and theirs" || len(u.Notes) == 0 {
-		t.Errorf("%q %q %q", done(&u.Ledger), blockers(&u.Ledger), u.Notes)
+	two := step("two")
+	two.Created = []string{"node_modules/x.js"}
+	u := b.apply(t, two)
+	if done(&u.Ledger) != "one,two" || blockers(&u.Ledger) != "stuck,and theirs" || len(u.Notes) == 0 ||
+		len(u.Left) != 1 {
+		t.Errorf("%q %q %q, left %q", done(&u.Ledger), blockers(&u.Ledger), u.Notes, u.Left)
 	}
 	if v := b.look(t); v.Behind || done(&v.Ledger) != "one,two" || blockers(&v.Ledger) != "stuck,and theirs" {
 		t.Errorf("behind %v, %q %q", v.Behind, done(&v.Ledger), blockers(&v.Ledger))
@@ -132,6 +135,24 @@ func TestEditorSavesJustThen(t *testing.T) {
 	b.Ledgers = b.store
 	b.write(t, handoff.FileName, fileText)
 	if v := b.look(t); done(&v.Ledger) != "one,two,three" {
+		t.Errorf("%q", done(&v.Ledger))
+	}
+}
+
+// If the file cannot be read any more after another program wrote it just then, the error says
+// that the work is in the ledger.
+func TestFileBreaksJustThen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, step("one"))
+	b.Ledgers = &saver{b.store, func() { b.write(t, handoff.FileName, "{") }}
+	_, err := b.Apply(t.Context(), step("two"))
+	if err == nil || !strings.Contains(err.Error(), "recorded in the ledger") || !strings.Contains(err.Error(), ":1:2") {
+		t.Errorf("%v", err)
+	}
+	b.Ledgers = b.store
+	b.write(t, handoff.FileName, fileText)
+	if v := b.look(t); done(&v.Ledger) != "one,two" {
 		t.Errorf("%q", done(&v.Ledger))
 	}
 }
@@ -180,6 +201,32 @@ func TestClaims(t *testing.T) {
 	if _, err := again.Apply(t.Context(), step("y")); !errors.Is(err, perdure.ErrLeaseLost) {
 		t.Errorf("after the take-over: %v", err)
 	}
+}
+
+// A token of work that is done is refused for the next work, without the advice to stop.
+func TestTokenOfOtherWork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, begin("x"))
+	if _, err := b.Resume(t.Context(), ledger.ResumeConfig{Claim: true, TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	b.apply(t, ledger.Op{Kind: ledger.OpDone})
+	_, err := b.Apply(t.Context(), begin("y"))
+	if hint := perdure.HintOf(err); !errors.Is(err, perdure.ErrLeaseLost) || !strings.Contains(hint, "omit the token") {
+		t.Errorf("start: %v, %q", err, hint)
+	}
+	if _, err := b.recorder("a").Apply(t.Context(), begin("y")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Apply(t.Context(), step("z"))
+	if hint := perdure.HintOf(err); !errors.Is(err, perdure.ErrLeaseLost) || !strings.Contains(hint, "omit the token") {
+		t.Errorf("step: %v, %q", err, hint)
+	}
+	if _, err := b.Resume(t.Context(), ledger.ResumeConfig{Claim: true, TTL: time.Hour}); err != nil {
+		t.Errorf("resume: %v", err)
+	}
+	b.apply(t, step("z"))
 }
 
 // What is to be taken out and is not there is said, and nothing is recorded.

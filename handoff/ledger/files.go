@@ -89,8 +89,8 @@ func (r *Recorder) relative(paths []string) ([]string, error) {
 	var list []string
 	for _, path := range paths {
 		clean := filepath.Clean(filepath.FromSlash(path))
-		if rel, err := filepath.Rel(r.Location.Root, clean); err == nil && filepath.IsAbs(clean) {
-			clean = rel
+		if filepath.IsAbs(clean) {
+			clean = r.below(clean)
 		}
 		if !filepath.IsLocal(clean) {
 			return nil, invalid("record work outside of this folder without paths, with --run-again",
@@ -99,4 +99,30 @@ func (r *Recorder) relative(paths []string) ([]string, error) {
 		list = append(list, strings.ReplaceAll(clean, "\\", "/"))
 	}
 	return list, nil
+}
+
+// below returns an absolute path relative to the root of the work; of the folders of both, links
+// are followed if it is not below the root without that.
+func (r *Recorder) below(path string) string {
+	rel, err := filepath.Rel(r.Location.Root, path)
+	if err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	root, err := filepath.EvalSymlinks(r.Location.Root)
+	if err != nil {
+		return path
+	}
+	rest := filepath.Base(path)
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if target, err := filepath.EvalSymlinks(dir); err == nil {
+			if rel, err = filepath.Rel(root, filepath.Join(target, rest)); err != nil {
+				return path
+			}
+			return rel
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest) // the folder does not exist
+	}
 }

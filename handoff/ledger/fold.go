@@ -107,7 +107,7 @@ func (f *folder) apply(op *Op, agent string) error {
 	case OpBlock:
 		f.Blockers = with(f.Blockers, op.Text)
 	case OpUnblock:
-		f.Blockers = f.without(f.Blockers, op.Text, "blocker")
+		f.Blockers = f.without(f.Blockers, "blocker", op.Text)
 	case OpTried:
 		f.FailedApproaches = append(f.FailedApproaches,
 			handoff.FailedApproach{What: op.Text, Outcome: op.Outcome, Why: op.Because})
@@ -192,7 +192,7 @@ func (f *folder) step(op *Op, now time.Time) {
 func (f *folder) finish(op *Op) {
 	switch {
 	case op.Pending != "":
-		f.PendingSteps = f.without(f.PendingSteps, op.Pending, "pending step")
+		f.PendingSteps = f.without(f.PendingSteps, "pending step", op.Pending)
 	case f.CurrentStep != nil && slices.Contains(f.PendingSteps, f.CurrentStep.Description):
 		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, f.CurrentStep.Description))
 	case slices.Contains(f.PendingSteps, op.Text):
@@ -206,9 +206,7 @@ func (f *folder) finish(op *Op) {
 func (f *folder) pending(op *Op) {
 	switch {
 	case op.Remove:
-		for _, name := range op.Steps {
-			f.PendingSteps = f.without(f.PendingSteps, name, "pending step")
-		}
+		f.PendingSteps = f.without(f.PendingSteps, "pending step", op.Steps...)
 	case op.Replace:
 		f.PendingSteps = slices.Clone(op.Steps)
 	default:
@@ -220,7 +218,7 @@ func (f *folder) pending(op *Op) {
 
 func (f *folder) forbid(op *Op) {
 	if op.Remove {
-		f.NotAllowed = f.without(f.NotAllowed, op.Text, "prohibition")
+		f.NotAllowed = f.without(f.NotAllowed, "prohibition", op.Text)
 		return
 	}
 	f.NotAllowed = with(f.NotAllowed, op.Text)
@@ -319,29 +317,57 @@ func with(list []string, text string) []string {
 
 func remove(list []string, i int) []string { return slices.Delete(slices.Clone(list), i, i+1) }
 
-// without removes the entry with the text or number (from 1) name, or the only one that
-// begins with name.
-func (f *folder) without(list []string, name, what string) []string {
-	if i := slices.Index(list, name); i >= 0 {
-		return remove(list, i)
+// without removes the entries with the names. Numbers are those of the whole list, also after the
+// first removal.
+func (f *folder) without(list []string, what string, names ...string) []string {
+	named, found := make([]bool, len(list)), false
+	for _, name := range names {
+		if i := f.find(list, named, name, what); i >= 0 {
+			named[i], found = true, true
+		}
 	}
-	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(list) {
-		return remove(list, n-1)
+	if !found {
+		return list
 	}
+	left := make([]string, 0, len(list))
+	for i, entry := range list {
+		if !named[i] {
+			left = append(left, entry)
+		}
+	}
+	return left
+}
+
+// find returns the index of the entry with the text or number (from 1) name, or of the only one
+// that begins with name, -1 for none. Of equal entries it returns the first one that is not named
+// yet.
+func (f *folder) find(list []string, named []bool, name, what string) int {
 	found := -1
 	for i, entry := range list {
-		if strings.HasPrefix(entry, name) && found < 0 {
+		if entry == name && (found < 0 || named[found]) {
 			found = i
-		} else if strings.HasPrefix(entry, name) {
+		}
+	}
+	if found >= 0 {
+		return found
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(list) {
+		return n - 1
+	}
+	for i, entry := range list {
+		if !strings.HasPrefix(entry, name) {
+			continue
+		}
+		if found >= 0 {
 			f.note("several entries begin with %q: no %s was removed", name, what)
 			f.absent = true
-			return list
+			return -1
 		}
+		found = i
 	}
 	if found < 0 {
 		f.note("there is no %s %q", what, name)
 		f.absent = true
-		return list
 	}
-	return remove(list, found)
+	return found
 }

@@ -306,6 +306,9 @@ func (r *Recorder) Apply(ctx context.Context, ops ...Op) (*Update, error) {
 		if err := ops[i].Check(); err != nil {
 			return nil, err
 		}
+		if ops[i].Kind == OpDone && i < len(ops)-1 {
+			return nil, invalid("record the operations after it apart from it", "done is not the last operation")
+		}
 	}
 	return r.locked(ctx, ops)
 }
@@ -317,9 +320,10 @@ func (r *Recorder) locked(ctx context.Context, ops []Op) (*Update, error) {
 	u, written, err := r.once(ctx, ops, reading)
 	const most = 5 // retries if another program writes the file at the same time
 	for again := 0; written && again < most && u.Checkpoint != nil && errors.Is(err, handoff.ErrConflict); again++ {
-		notes, stop := u.Notes, u.Stop
-		if u, _, err = r.once(ctx, nil, nothing); u != nil {
-			u.Notes, u.Stop = append(notes, u.Notes...), stop
+		var next *Update
+		if next, _, err = r.once(ctx, nil, nothing); next != nil {
+			next.Notes, next.Stop, next.Left = append(u.Notes, next.Notes...), u.Stop, u.Left
+			u = next
 		}
 	}
 	if err == nil || !written {
@@ -407,16 +411,27 @@ func (u *Update) begin(ops []Op) error {
 	start := slices.ContainsFunc(ops, func(op Op) bool { return op.Kind == OpStart })
 	switch {
 	case start && u.Open():
-		m := &u.Ledger.Metadata
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "start work",
-			Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d, by %q, %s)",
-				u.Task.ID, len(u.Ledger.CompletedSteps), m.CreatedBy, m.LastUpdatedAt.UTC().Format(time.RFC3339)),
+			Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d%s)", u.Task.ID,
+				len(u.Ledger.CompletedSteps), writer(&u.Ledger.Metadata)),
 			Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and starts again"}
 	case u.Handoff.EndedAt == nil || u.Shown != nil || start:
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "record work", Msg: "the work on \"" + u.Task.ID + "\" is done",
 		Hint: "`perdure handoff start` begins it again"}
+}
+
+// writer returns who wrote a checkpoint and when, as far as its metadata has them.
+func writer(m *handoff.Metadata) string {
+	s := ""
+	if m.CreatedBy != "" {
+		s = fmt.Sprintf(", by %q", m.CreatedBy)
+	}
+	if !m.LastUpdatedAt.IsZero() {
+		s += ", " + m.LastUpdatedAt.UTC().Format(time.RFC3339)
+	}
+	return s
 }
 
 // prepare folds the ops and returns the write that records them.

@@ -175,6 +175,12 @@ func TestFold(t *testing.T) {
 			pending, ""},
 		"removed": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}},
 			{Kind: "pending", Steps: []string{"1"}, Remove: true}}, pending, "b"},
+		"two are removed by their numbers": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "c"}},
+			{Kind: "pending", Steps: []string{"1", "2"}, Remove: true}}, pending, "c"},
+		"one is removed by both of its names": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b"}},
+			{Kind: "pending", Steps: []string{"1", "a"}, Remove: true}}, pending, "b"},
+		"equal ones are removed": {[]ledger.Op{{Kind: "pending", Steps: []string{"a", "b", "a"}, Replace: true},
+			{Kind: "pending", Steps: []string{"a", "a"}, Remove: true}}, pending, "b"},
 		"current is cleared": {[]ledger.Op{{Kind: "current", Text: "b"}, {Kind: "step", Text: "c"}},
 			func(l *handoff.Ledger) string { return cmp.Diff(l.CurrentStep, (*handoff.CurrentStep)(nil)) }, ""},
 		"current is set": {[]ledger.Op{{Kind: "step", Text: "c", Current: "d"}},
@@ -197,6 +203,11 @@ func TestFold(t *testing.T) {
 		"context at 74": {[]ledger.Op{{Kind: "context", Used: 0.74}}, reason, "periodic"},
 		"context at 75": {[]ledger.Op{{Kind: "context", Used: 0.75}}, reason, "context_limit"},
 		"context at 90": {[]ledger.Op{{Kind: "context", Used: 0.9}}, reason, "context_limit"},
+		"a step clears the error": {[]ledger.Op{{Kind: "rate-limit", Text: "429"}, {Kind: "step", Text: "x"}},
+			func(l *handoff.Ledger) string { return l.Error }, ""},
+		"files do not change a later phase": {[]ledger.Op{{Kind: "phase", Phase: "verification"},
+			{Kind: "step", Text: "x", Created: []string{"x.go"}}},
+			func(l *handoff.Ledger) string { return string(l.Phase) }, "verification"},
 		"unblocked": {[]ledger.Op{{Kind: "block", Text: "x"}, {Kind: "block", Text: "y"},
 			{Kind: "unblock", Text: "1"}}, blockers, "y"},
 		"allowed again": {[]ledger.Op{{Kind: "forbid", Text: "x"}, {Kind: "forbid", Text: "x", Remove: true}},
@@ -428,11 +439,35 @@ func TestFilesOfSteps(t *testing.T) {
 		strings.Join(u.Left, ",") != "node_modules/x.js" || len(u.Notes) != 1 {
 		t.Errorf("touched %q, left %q, notes %q", got, u.Left, u.Notes)
 	}
-	for _, path := range []string{"../x", "/etc/passwd", "..", "."} {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(b.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	linked := b.recorder("")
+	linked.Location.Root = link
+	for r, dir := range map[*ledger.Recorder]string{b.Recorder: link, linked: b.dir} {
+		u, err := r.Apply(t.Context(), ledger.Op{Kind: ledger.OpStep, Text: "linked",
+			Modified: []string{filepath.Join(dir, "a.go"), filepath.Join(dir, "no", "x.go")}})
+		if err != nil || strings.Join(u.Ledger.Touched(), ",") != "a.go,gone.go,no/x.go" {
+			t.Errorf("in %s: %v", dir, err)
+		}
+	}
+	for _, path := range []string{"../x", "/etc/passwd", "..", ".", filepath.Join(link, "../x"), link} {
 		_, err := b.Apply(t.Context(), ledger.Op{Kind: ledger.OpStep, Text: "x", Created: []string{path}})
 		if !errors.Is(err, perdure.ErrInvalid) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// What is recorded behind the end of the work would be in no checkpoint.
+func TestNothingBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.apply(t, step("a"))
+	_, err := b.Apply(t.Context(), ledger.Op{Kind: ledger.OpDone}, step("b"))
+	if v := b.look(t); !errors.Is(err, perdure.ErrInvalid) || !v.Open() || done(&v.Ledger) != "a" {
+		t.Errorf("%v, open %v, %q", err, v.Open(), done(&v.Ledger))
 	}
 }
 

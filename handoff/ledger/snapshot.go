@@ -117,7 +117,7 @@ func (r *Recorder) keep(v *View, last *Entry) {
 // a ledger, must increment its number.
 func (r *Recorder) fingerprint(v *View) []byte {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "2 %q %q %q\n", v.Task.ID, r.Place, v.Task.Description)
+	_, _ = fmt.Fprintf(h, "3 %q %q %q\n", v.Task.ID, r.Place, v.Task.Description)
 	describe(h, reflect.TypeFor[kept]())
 	return h.Sum(nil)
 }

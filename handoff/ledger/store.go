@@ -174,6 +174,9 @@ func (h *Handoff) checkToken(ctx context.Context, tx *perdure.WriteTx, op, token
 	}
 	claimed := h.ExpiresAt != nil && h.ExpiresAt.After(tx.Now())
 	switch {
+	case token != "" && h.Fence == 0:
+		return refuse(perdure.CodeLeaseLost, op, "omit the token; `perdure handoff resume` claims this work",
+			"this work was never claimed: the token is that of other work")
 	case token != "" && token != own:
 		return refuse(perdure.CodeLeaseLost, op, "another agent continues this work; stop",
 			"the token is not that of the last claim%s", by)

@@ -183,6 +183,27 @@ func TestHandoffClaim(t *testing.T) {
 	})
 }
 
+// A write under a claim renews it, and the end of the work ends it.
+func TestHandoffClaimIsRenewed(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
+		s := ledger.NewStore(store)
+		writeHandoff(t, s, ledger.Write{Ref: workRef()})
+		claim, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: workRef(), TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := writeHandoff(t, s, ledger.Write{Ref: workRef(), Token: claim.Token, Entries: steps(1, 1)})
+		if h.ExpiresAt == nil || !h.ExpiresAt.After(*claim.ExpiresAt) || h.ExpiresAt.Sub(h.UpdatedAt) != time.Hour {
+			t.Errorf("expires at %v, was %v; written at %v", h.ExpiresAt, claim.ExpiresAt, h.UpdatedAt)
+		}
+		writeHandoff(t, s, ledger.Write{Ref: workRef(), IfVersion: h.Version, Token: claim.Token, End: true})
+		if h, err = s.Handoff(t.Context(), workRef()); err != nil || h.EndedAt == nil || h.ExpiresAt != nil {
+			t.Errorf("after the end: %+v, %v", h, err)
+		}
+	})
+}
+
 // An agent whose claim has expired loses it when another agent claims, not before.
 func TestHandoffClaimExpires(t *testing.T) {
 	t.Parallel()

@@ -42,14 +42,15 @@ type Verification struct {
 	*Update
 }
 
-// Passed reports whether every criterion that was run passed and none is open.
+// Passed reports whether every criterion that was run passed and none is open. A verifiable
+// contract of which no criterion was run has not passed.
 func (v *Verification) Passed() bool {
 	for _, r := range v.Results {
 		if r.Status != handoff.StatusPassed {
 			return false
 		}
 	}
-	return len(v.Open) == 0
+	return len(v.Open) == 0 && (len(v.Results) > 0 || v.Contract.Type != handoff.Verifiable)
 }
 
 // Verify runs the criteria of the work's contract that have commands, and

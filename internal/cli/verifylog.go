@@ -52,13 +52,13 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 				err = a.Print(r, func() { a.printVerified(&r) })
 				if err == nil && !r.Intact {
 					return &env.Exit{Status: env.StatusFailed, Msg: "the log was changed outside of perdure",
-						Hint: "if you restored a backup yourself, `perdure verify-log --accept` accepts its state"}
+						Hint: "if you restored a backup or began a new store yourself, `perdure verify-log --accept` accepts its state"}
 				}
 				return err
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&accept.wanted, acceptFlag, false, "accept the state of a restored backup; asks on a terminal")
+	cmd.Flags().BoolVar(&accept.wanted, acceptFlag, false, "accept the state of a restored backup or a new store; asks on a terminal")
 	cmd.Flags().BoolVar(&accept.yes, "yes", false, "with --accept: do not ask")
 	a.JSONFlag(cmd)
 	return cmd
@@ -86,7 +86,7 @@ func (f acceptance) check(trees []string, json bool) error {
 func (a *app) acceptLog(ctx context.Context, s *perdure.Store, r *perdure.LogReport, yes bool) error {
 	if !yes {
 		a.printVerified(r)
-		if !a.Agrees("did you restore a backup, and accept this state?") {
+		if !a.Agrees("did you restore a backup or begin a new store, and accept this state?") {
 			return &env.Exit{Status: env.StatusFailed, Msg: "the log was changed outside of perdure",
 				Hint: "answer y on a terminal, or use --yes, to accept the state of a restored backup"}
 		}

@@ -20,23 +20,24 @@ type kind struct {
 	name    string   // of the schema
 	file    string   // the name of the files, "" if they have different ones
 	members []string // which no document of a later kind has, nil if the file's name decides
+	without string   // a member that documents of a later kind have, and of this one do not
 }
 
 func kinds() []kind {
 	return []kind{
-		{"tasks-file", "tasks.json", []string{"tasks"}},
-		{"rlm-task-tree", "tree.json", []string{"root_task"}},
-		{"rlm-state", "", []string{"variables"}},
-		{"iteration-analytics", "analytics.json", []string{"loop_id", "iterations"}},
-		{loopCheckpoint, "", []string{"checkpoint_id", "iteration"}},
-		{"state-checkpoint", "", []string{"checkpoint_id", "name", "state"}},
-		{taskRecord, "", nil}, // a record has the members of other documents
-		{"persistence-hooks", "hook-log.jsonl", []string{"hook_name"}},
-		{"loop-state", "", []string{"loop_id"}},
-		{"builder-state", "builder-state.json", []string{"activePrd"}},
-		{"handoff-checkpoint", "", []string{"phase", "currentStep"}},
-		{"rlm-log-line", "", []string{"root_model", "environment_type"}},
-		{"tool-call", "tool-calls.jsonl", nil},
+		{loopCheckpoint, "", []string{"checkpoint_id", "iteration"}, ""},
+		{"state-checkpoint", "", []string{"checkpoint_id", "name", "state"}, ""},
+		{"tasks-file", "tasks.json", []string{"tasks"}, ""},
+		{"rlm-task-tree", "tree.json", []string{"root_task"}, ""},
+		{"rlm-state", "", []string{"variables"}, ""},
+		{"iteration-analytics", "analytics.json", []string{"loop_id", "iterations"}, "status"},
+		{taskRecord, "", nil, ""}, // a record has the members of other documents
+		{"persistence-hooks", "hook-log.jsonl", []string{"hook_name"}, ""},
+		{"loop-state", "", []string{"loop_id"}, ""},
+		{"builder-state", "builder-state.json", []string{"activePrd"}, ""},
+		{"handoff-checkpoint", "", []string{"phase", "currentStep"}, ""},
+		{"rlm-log-line", "", []string{"root_model", "environment_type"}, ""},
+		{"tool-call", "tool-calls.jsonl", nil, ""},
 	}
 }
 
@@ -85,5 +86,5 @@ func (k *kind) isOf(v *jsontree.Value) bool {
 			return false
 		}
 	}
-	return true
+	return k.without == "" || v.Get(k.without) == nil
 }

@@ -31,4 +31,11 @@ func TestKindOf(t *testing.T) {
 	if schema.KindOf("x.json", loop) == "" {
 		t.Error("the members of a loop's state are not known")
 	}
+	earlier, err := jsontree.Parse([]byte(`{"loop_id":"a","status":"running","iterations":[{"n":1}]}`), jsontree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := schema.KindOf("ralph/loops/a/state.json", earlier); got != "loop-state" {
+		t.Errorf("a state of a loop with a member iterations is of kind %q", got)
+	}
 }

@@ -247,9 +247,9 @@ func (x *check) text(s map[string]any, v *jsontree.Value, at string) []Fault {
 		return fault(v, at, "is %s, which does not match %s", shown(v), pattern)
 	}
 	switch format, _ := s["format"].(string); {
-	case format == "date-time" && !isTime(text):
+	case format == "date-time" && !x.isTime(text):
 		return fault(v, at, "is %s, want a time such as 2026-02-09T10:00:00Z", shown(v))
-	case format == "date" && !isTime(text+"T00:00:00Z"):
+	case format == "date" && !x.isTime(text+"T00:00:00Z"):
 		return fault(v, at, "is %s, want a date such as 2026-02-09", shown(v))
 	}
 	return nil
@@ -266,8 +266,8 @@ func (x *check) matches(pattern, text string) bool {
 
 const timePattern = `^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$`
 
-func isTime(text string) bool {
-	if !regexp.MustCompile(timePattern).MatchString(text) {
+func (x *check) isTime(text string) bool {
+	if !x.matches(timePattern, text) {
 		return false
 	}
 	_, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text))

@@ -171,3 +171,42 @@ func TestRepeatedMembers(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A long name is cut between characters.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	v, err := jsontree.Parse([]byte(`{"x`+strings.Repeat("é", 100)+`": {"a": 1, "a": 2}}`), jsontree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"x` + strings.Repeat("é", 29) + `".a`
+	if got := schema.Repeated(v); len(got) != 1 || got[0].Field != want {
+		t.Errorf("%+v, want the field %s", got, want)
+	}
+}
+
+// The pattern of times is compiled once, not for each time of a large file.
+//
+//nolint:paralleltest // counts allocations
+func TestTimesAreCheckedCheaply(t *testing.T) {
+	c := checker(t)
+	times := func(n int) *jsontree.Value {
+		task := `{"id":"task-0001","prompt":"p","state":"queued","createdAt":"2026-01-01T00:00:00Z","metadata":{}}`
+		v, err := jsontree.Parse([]byte(`{"version":1,"tasks":[`+strings.Repeat(task+",", n-1)+task+`]}`), jsontree.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	const more, most = 100, 60
+	count := func(v *jsontree.Value) float64 {
+		return testing.AllocsPerRun(3, func() {
+			if got := c.Faults("tasks-file", v); len(got) > 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	if each := (count(times(1+more)) - count(times(1))) / more; each > most {
+		t.Errorf("%.0f allocations for each task, want at most %d", each, most)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -23,7 +24,7 @@ func (x *check) array(s map[string]any, v *jsontree.Value, at string) (faults []
 // join returns the path of a member.
 func join(at, key string) string {
 	if len(key) > maxShown || key == "" || strings.ContainsAny(key, ".[]\" \n\t") {
-		key = strconv.Quote(key[:min(len(key), maxShown)])
+		key = strconv.Quote(clip.Prefix(key, maxShown))
 	}
 	if at == "" {
 		return key

@@ -15,7 +15,8 @@ const CurrentFile = "ralph/current-loop.json"
 func oldNames() map[string]string {
 	return map[string]string{"id": "loop_id", "loopId": "loop_id", "current_iteration": "iteration",
 		"currentIteration": "iteration", "objective": "task", "completionCriteria": "completion_criteria",
-		"startTime": "started_at", "startedAt": "started_at", "lastUpdate": "last_updated", "lastUpdated": "last_updated",
+		"completion": "completion_criteria",
+		"startTime":  "started_at", "startedAt": "started_at", "lastUpdate": "last_updated", "lastUpdated": "last_updated",
 		"endTime": "completed_at", "completedAt": "completed_at", "currentPid": "pid", "workingDir": "working_directory"}
 }
 

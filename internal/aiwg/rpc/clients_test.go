@@ -106,7 +106,7 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	c := serve(t, rpc.Config{}).dial()
 	c.call("task.submit", obj{"prompt": "first", "agent": "a"})
-	c.call("task.start", obj{"taskId": "task-0001"})
+	c.call("task.start", obj{"taskId": "task-0001", "pid": 7})
 	c.call("task.submit", obj{"prompt": "second"})
 	c.call("task.complete", obj{"taskId": "task-0002", "result": "r"})
 	for range 5 {
@@ -115,14 +115,18 @@ func TestSummary(t *testing.T) {
 	raw, _ := c.try("task.summary", nil)
 	var got struct {
 		Stats   struct{ Total, Queued, Running, Completed int }
-		Running []struct{ ID, Prompt, Agent, StartedAt string }
-		Recent  []struct{ ID, Prompt, State string }
+		Running []struct {
+			ID, Prompt, Agent, StartedAt string
+			PID                          int
+		}
+		Recent []struct{ ID, Prompt, State string }
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Stats.Total != 7 || got.Stats.Running != 1 || got.Stats.Completed != 1 || len(got.Running) != 1 ||
-		got.Running[0].ID != "task-0001" || got.Running[0].Agent != "a" || got.Running[0].StartedAt == "" {
+		got.Running[0].ID != "task-0001" || got.Running[0].Agent != "a" || got.Running[0].StartedAt == "" ||
+		got.Running[0].PID != 7 {
 		t.Errorf("%s", raw)
 	}
 	if len(got.Recent) != 5 || got.Recent[0].ID != "task-0007" || got.Recent[0].Prompt != strings.Repeat("ä", 80) {
@@ -169,6 +173,17 @@ func TestImportedTasksAreShown(t *testing.T) {
 	if raw, _ := c.try("task.stats", nil); string(raw) != `{"total":4,"queued":2,"running":0,"completed":1,"failed":1,`+
 		`"cancelled":0}` {
 		t.Errorf("stats: %s", raw)
+	}
+	// The supervisor has only the tasks that are executed; the numbers are those of task.stats.
+	var status struct {
+		Stats      obj `json:"task_stats"`
+		Subsystems struct{ Supervisor json.RawMessage }
+	}
+	raw, _ := c.try("daemon.status", nil)
+	if err := json.Unmarshal(raw, &status); err != nil || status.Stats["total"] != 4.0 ||
+		string(status.Subsystems.Supervisor) != `{"running":0,"queued":1,"maxConcurrency":0,"tasks":{"running":[],`+
+			`"queued":[{"id":"task-0013","prompt":"new","agent":null,"priority":0}]}}` {
+		t.Errorf("status: %s", raw)
 	}
 	e := c.refusal(rpc.CodeConflict, "task.start", obj{"taskId": "task-0003"})
 	if !strings.Contains(e.Message, "was imported") {

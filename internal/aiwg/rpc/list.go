@@ -258,7 +258,7 @@ func (s *Server) summary(ctx context.Context, _ *conn, _ *params) (any, error) {
 	return d, s.eachTask(ctx, running, func(_ *perdure.Tree, id perdure.TaskID) (bool, error) {
 		t, err := s.store.Task(ctx, id)
 		if err == nil {
-			d.Running = append(d.Running, shortOf(&t))
+			d.Running = append(d.Running, s.shortOf(&t))
 		}
 		return len(d.Running) < MaxList, ignoreNotFound(err)
 	})

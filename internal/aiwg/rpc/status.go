@@ -25,7 +25,8 @@ type statusDoc struct {
 	Health     string     `json:"health"`
 	Version    string     `json:"version,omitempty"`
 	Subsystems subsystems `json:"subsystems"`
-	Tasks      counts     `json:"task_stats"`
+	// Tasks counts imported tasks, too, which the supervisor does not have.
+	Tasks *counts `json:"task_stats"`
 }
 
 type subsystems struct {
@@ -49,9 +50,11 @@ type supervisor struct {
 type shortTask struct {
 	ID        perdure.TaskID `json:"id"`
 	Prompt    string         `json:"prompt"`
-	Agent     string         `json:"agent"`
+	Agent     *string        `json:"agent"` // nil for none
 	Priority  int            `json:"priority"`
 	StartedAt *time.Time     `json:"startedAt,omitempty"`
+	// PID is the process of the worker of a running task, 0 if it is not known.
+	PID int64 `json:"pid,omitempty"`
 }
 
 // shownPrompt is the number of characters of a prompt in a status.
@@ -66,16 +69,20 @@ func (s *Server) status(ctx context.Context, _ *conn, _ *params) (any, error) {
 	v := &d.Subsystems.Supervisor
 	v.MaxConcurrency, v.Tasks.Running, v.Tasks.Queued = s.cfg.Concurrency, []shortTask{}, []shortTask{}
 	d.Subsystems.IPC.Clients = s.clients()
-	err := s.eachTree(ctx, perdure.TreeFilter{Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
+	var err error
+	if d.Tasks, err = s.counts(ctx); err != nil {
+		return nil, err
+	}
+	err = s.eachTree(ctx, perdure.TreeFilter{Active: true, Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
 		state, err := s.stateOf(ctx, t)
-		d.Tasks.add(state)
-		list := &v.Tasks.Running
+		list, n := &v.Tasks.Running, &v.Running
 		switch {
 		case err != nil || state != perdure.Running && state != perdure.Queued:
 			return true, err
 		case state == perdure.Queued:
-			list = &v.Tasks.Queued
+			list, n = &v.Tasks.Queued, &v.Queued
 		}
+		*n++
 		if len(*list) < shownTasks {
 			var short shortTask
 			if short, err = s.short(ctx, t); err == nil {
@@ -84,17 +91,22 @@ func (s *Server) status(ctx context.Context, _ *conn, _ *params) (any, error) {
 		}
 		return true, ignoreNotFound(err)
 	})
-	v.Running, v.Queued = d.Tasks.Running, d.Tasks.Queued
 	return d, err
 }
 
 func (s *Server) short(ctx context.Context, tree *perdure.Tree) (shortTask, error) {
 	t, err := s.store.Task(ctx, tree.Root)
-	return shortOf(&t), err
+	return s.shortOf(&t), err
 }
 
-func shortOf(t *perdure.Task) shortTask {
-	short := shortTask{ID: t.ID, Agent: t.Agent, Priority: t.Priority, Prompt: shortPrompt(t)}
+func (s *Server) shortOf(t *perdure.Task) shortTask {
+	short := shortTask{ID: t.ID, Priority: t.Priority, Prompt: shortPrompt(t)}
+	if t.Agent != "" {
+		short.Agent = &t.Agent
+	}
+	if t.State == perdure.Running {
+		short.PID = s.items.pid(t.ID)
+	}
 	if !t.StartedAt.IsZero() {
 		short.StartedAt = &t.StartedAt
 	}

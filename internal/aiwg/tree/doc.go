@@ -15,6 +15,7 @@ import (
 const (
 	layoutName   = ".aiwg"
 	tasksFile    = "daemon/tasks.json"
+	partEnd      = ".part" // of tasksFile while it is written
 	backupFile   = "daemon/tasks.json.bak"
 	rlmFolder    = "rlm/"
 	globalFile   = "rlm/global-state.json"

@@ -387,7 +387,8 @@ func (x *exporter) beginTasks() (err error) {
 	if err := atomicfile.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if x.tasks, err = os.Create(path + ".part"); err != nil {
+	x.tasks, err = os.OpenFile(path+partEnd, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as the other files
+	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	x.out = bufio.NewWriterSize(x.tasks, 256<<10)
@@ -428,7 +429,7 @@ func (x *exporter) finishTasks() error {
 		return fmt.Errorf("export: %w", err)
 	}
 	path := filepath.Join(x.cfg.Dir, filepath.FromSlash(tasksFile))
-	if err := os.Rename(path+".part", path); err != nil {
+	if err := os.Rename(path+partEnd, path); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	x.report.Files++

@@ -3,6 +3,7 @@ package tree
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,9 +11,12 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// place is the place in an exported history of what has a number in the store. After each such
-// place is a free one, for the result of a task.
-func place[N ~int64](number N) int64 { return 2 * int64(number) }
+// gap is the distance between the places in an exported history of what has a number in the
+// store. Between them is room for changes that the store has elsewhere: the result of a task,
+// and the end of each variable of a state whose time to live is over.
+const gap = 2048
+
+func place[N ~int64](number N) int64 { return gap * int64(number) }
 
 // spread replaces the numbers of the record by their places.
 func (s *stateExport) spread() {
@@ -28,6 +32,32 @@ func (s *stateExport) spread() {
 		c := &s.rec.Checkpoints[i]
 		c.ID = perdure.CheckpointID(place(c.ID))
 	}
+}
+
+// expire removes the variables whose time to live is over, with a mutation of that time if the
+// state has a history. The store removes them when their state is written.
+func (s *stateExport) expire() {
+	history := len(s.muts) > 0
+	for i := range s.rec.Versions {
+		v := &s.rec.Versions[i]
+		if v.Dead != 0 || s.isCurrent(v) || len(s.muts) == perdure.MaxHistory {
+			continue
+		}
+		v.Dead = perdure.MutationID(placeAt([]*stateExport{s}, *v.Metadata.ExpiresAt))
+		if history {
+			s.insert(&perdure.MutationRecord{Mutation: perdure.Mutation{ID: v.Dead, Operation: "delete", Name: v.Name,
+				Source: "ttl", Time: *v.Metadata.ExpiresAt}})
+		}
+	}
+}
+
+// insert adds a mutation to the history at its place.
+func (s *stateExport) insert(m *perdure.MutationRecord) {
+	at := slices.IndexFunc(s.muts, func(is perdure.MutationRecord) bool { return is.ID > m.ID })
+	if at < 0 {
+		at = len(s.muts)
+	}
+	s.muts = slices.Insert(s.muts, at, *m)
 }
 
 // finish sets Final of a completed task to its result if the task did not set it. The store has
@@ -50,13 +80,8 @@ func (s *stateExport) finish(task *perdure.Task, all []*stateExport) {
 	final.Version = perdure.MutationID(placeAt(all, task.CompletedAt))
 	s.rec.Versions[i].Dead = final.Version
 	s.rec.Versions = slices.Insert(s.rec.Versions, i+1, final)
-	m := perdure.MutationRecord{Mutation: perdure.Mutation{ID: final.Version, Operation: "update",
-		Name: perdure.VarFinal, Source: final.Source, Task: task.ID, Time: task.CompletedAt}}
-	at := slices.IndexFunc(s.muts, func(is perdure.MutationRecord) bool { return is.ID > m.ID })
-	if at < 0 {
-		at = len(s.muts)
-	}
-	s.muts = slices.Insert(s.muts, at, m)
+	s.insert(&perdure.MutationRecord{Mutation: perdure.Mutation{ID: final.Version, Operation: "update",
+		Name: perdure.VarFinal, Source: final.Source, Task: task.ID, Time: task.CompletedAt}})
 	if task.CompletedAt.After(s.rec.UpdatedAt) {
 		s.rec.UpdatedAt = task.CompletedAt
 	}
@@ -66,8 +91,8 @@ func (s *stateExport) finish(task *perdure.Task, all []*stateExport) {
 func placeAt(states []*stateExport, until time.Time) int64 {
 	last := int64(0)
 	for _, s := range states {
-		for i := range s.rec.Mutations {
-			if m := &s.rec.Mutations[i]; !m.Time.After(until) {
+		for i := range s.muts {
+			if m := &s.muts[i]; !m.Time.After(until) {
 				last = max(last, int64(m.ID))
 			}
 		}
@@ -80,13 +105,13 @@ func placeAt(states []*stateExport, until time.Time) int64 {
 	return last + 1
 }
 
-// mutationName returns the ID of a mutation of the store, or one for the result of a task, the
-// same in each export.
+// mutationName returns the ID of a mutation of the store, or one for a change that the store
+// has elsewhere, the same in each export.
 func (s *stateExport) mutationName(id perdure.MutationID) string {
-	if id%2 == 0 {
-		return (id / 2).String()
+	if id%gap == 0 {
+		return (id / gap).String()
 	}
-	sum := sha256.Sum256([]byte(s.id + " " + perdure.VarFinal))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", s.id, id))
 	return "mut-" + hex.EncodeToString(sum[:4])
 }
 
@@ -108,7 +133,7 @@ func nameHistory(states []*stateExport) {
 		}
 		for _, c := range s.rec.Checkpoints {
 			numbers = append(numbers, int64(c.ID))
-			s.ids[int64(c.ID)] = taken.hex(s.ids[int64(c.ID)], (c.ID / 2).String(), "ckpt-")
+			s.ids[int64(c.ID)] = taken.hex(s.ids[int64(c.ID)], (c.ID / gap).String(), "ckpt-")
 		}
 	}
 	slices.Sort(numbers)

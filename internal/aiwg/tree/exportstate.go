@@ -150,6 +150,7 @@ func (x *exporter) exportRecord(rec *perdure.StateRecord, id string, names map[p
 	slices.SortFunc(s.rec.Versions, func(a, b perdure.VersionRecord) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
+	s.expire()
 	return s, nil
 }
 

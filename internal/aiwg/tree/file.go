@@ -161,6 +161,7 @@ func (r *reader) open(name string) *file {
 	if f.root == nil {
 		return nil
 	}
+	r.strict.check(f)
 	return f
 }
 

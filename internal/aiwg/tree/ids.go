@@ -60,7 +60,8 @@ func (r *reader) noteTaken(t *task) {
 	}
 	for i := range r.unused {
 		in := &r.unused[i]
-		if in.First <= want && want <= in.Last && (t.up == nil || t.up.wanted() < want) {
+		if in.First <= want && want <= in.Last && (t.up == nil || t.up.wanted() < want) && !r.given[want] {
+			r.given[want] = true
 			return
 		}
 	}

@@ -59,13 +59,16 @@ type Report struct {
 
 // strictly reports whether an import with Strict would import everything unchanged.
 func (r *Report) strictly() bool {
-	for _, kind := range []string{Corrected, Default, Renumbered, NotRead, NotApplied} {
+	for _, kind := range refusing() {
 		if r.Count(kind) > 0 {
 			return false
 		}
 	}
 	return true
 }
+
+// refusing returns the kinds of notes for which a strict import is refused.
+func refusing() []string { return []string{Corrected, Default, Renumbered, NotRead, NotApplied} }
 
 // Count returns the number of notes of a kind.
 func (r *Report) Count(kind string) int {
@@ -95,9 +98,11 @@ type reader struct {
 	values  map[string]bool // files of values that were read
 
 	unused   []perdure.TaskRange // the free IDs, for a dry run
-	whole    bool                // a folder is read, not one file
-	settings string              // the name of a single settings file
-	loop     string              // the name of a single state of a loop
+	given    map[perdure.TaskID]bool
+	strict   *strict // finds what the schemas refuse; nil unless the import is strict
+	whole    bool    // a folder is read, not one file
+	settings string  // the name of a single settings file
+	loop     string  // the name of a single state of a loop
 }
 
 // Import imports a folder or a file into the store, in a sequence of transactions. If it
@@ -106,8 +111,8 @@ type reader struct {
 func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Report, error) {
 	if cfg.Strict {
 		first := cfg
-		first.Strict, first.DryRun = false, true
-		report, err := Import(ctx, store, first)
+		first.DryRun = true
+		report, err := importOnce(ctx, store, first)
 		if err != nil || cfg.DryRun || !report.strictly() {
 			if report != nil {
 				report.DryRun, report.Refused = cfg.DryRun, !report.strictly()
@@ -115,9 +120,21 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 			return report, err
 		}
 	}
+	return importOnce(ctx, store, cfg)
+}
+
+// importOnce imports, or reports what an import would do. In a strict dry run the schemas are
+// asked, too.
+func importOnce(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Report, error) {
 	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}},
-		placed: make(map[*tree]*placedTree), values: make(map[string]bool)}
-	err := r.read()
+		placed: make(map[*tree]*placedTree), values: make(map[string]bool), given: make(map[perdure.TaskID]bool)}
+	var err error
+	if cfg.Strict && cfg.DryRun {
+		if r.strict, err = newStrict(); err != nil {
+			return nil, err
+		}
+	}
+	err = r.read()
 	if r.src != nil {
 		defer r.src.root.Close()
 	}
@@ -131,6 +148,7 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 		}
 	}
 	r.noteFiles()
+	r.strict.note(r)
 	sortNotes(r.report.Notes)
 	return r.report, nil
 }
@@ -310,6 +328,8 @@ func (r *reader) noteFiles() {
 	for _, name := range r.files {
 		switch {
 		case r.src.used[name]:
+		case name == tasksFile+partEnd:
+			r.note(NotRead, &file{name: name}, -1, "the export of this folder did not end; its tasks are missing")
 		case strings.Contains(name, "/"+varsFolder):
 			r.note(Left, &file{name: name}, -1, "not imported: no variable refers to it")
 		default:

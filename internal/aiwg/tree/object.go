@@ -113,6 +113,9 @@ func (o *object) text(key string) string {
 		return string(compacted(n))
 	}
 	s := n.Text()
+	if strings.Contains(s, "\uFFFD") && jsontree.LoneSurrogate(n.Raw()) {
+		o.note(n, "half of a surrogate pair in %s was replaced with U+FFFD", key)
+	}
 	if strings.Contains(s, "\x00") {
 		o.note(n, "NUL characters in %s were replaced with U+FFFD", key)
 		s = strings.ReplaceAll(s, "\x00", "\uFFFD")

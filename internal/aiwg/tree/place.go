@@ -256,20 +256,29 @@ func (r *reader) writeStates(ctx context.Context, states []*state) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	before := len(r.report.Notes)
 	records := r.replay(fresh)
 	for i, s := range fresh {
 		records[i].Ref = s.ref
+	}
+	if !r.cfg.DryRun {
+		_, err := r.store.ImportStates(ctx, records)
+		if errors.Is(err, perdure.ErrConflict) { // another import has just written one of them
+			r.report.Notes = r.report.Notes[:before]
+			return r.writeStates(ctx, fresh)
+		}
+		if err != nil {
+			return err
+		}
+		failpoint.Hit("import.after_states")
+	}
+	for _, s := range fresh {
 		r.report.States++
 		r.report.Variables += len(s.vars)
 		r.report.Mutations += len(s.mutations)
 		r.report.Checkpoints += len(s.checks)
 	}
-	if r.cfg.DryRun {
-		return nil
-	}
-	_, err := r.store.ImportStates(ctx, records)
-	failpoint.Hit("import.after_states")
-	return err
+	return nil
 }
 
 // merge adds the variables that a state of the store does not have. Different ones are

@@ -30,7 +30,8 @@ type tree struct {
 	limits perdure.Limits
 	report []byte
 	key    string
-	keys   map[string]bool // of the tasks
+	keys   map[string]bool   // of the tasks
+	named  []*jsontree.Value // children that are IDs
 }
 
 // treeRecord is the member importKey of a tree's configuration: the tree as it was in
@@ -169,6 +170,11 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 	case !n.IsNull():
 		r.note(NotRead, g.file, n.Start, "root_task is not an object; it was not imported")
 	}
+	for _, id := range g.named {
+		if known[id.Text()] == nil {
+			r.note(NotRead, g.file, id.Start, "the child %s is no node of the tree", quoted(id.Text()))
+		}
+	}
 	if len(g.tasks) == 0 {
 		r.note(NotRead, g.file, g.file.root.Start, "the tree has no task; nothing of the file was imported")
 		return
@@ -245,6 +251,7 @@ func (r *reader) treeNode(g *tree, f *file, n *jsontree.Value, up *task, known m
 		case jsontree.Object:
 			r.treeNode(g, f, child, t, known)
 		case jsontree.String: // the ID of a node
+			g.named = append(g.named, child)
 		default:
 			r.note(NotRead, f, child.Start, "%s is not a child", quoted(string(child.Raw())))
 		}

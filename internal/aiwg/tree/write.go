@@ -88,14 +88,18 @@ func (r *reader) waitForTrees() *writing {
 	return w
 }
 
-// whole reports whether no tree has more tasks than were written.
+// whole reports whether no tree has more tasks than were written, and another import wrote none.
 func (w *writing) whole() bool {
-	return !slices.ContainsFunc(w.trees, func(g *tree) bool { return len(g.order) > importChunk })
+	return !slices.ContainsFunc(w.trees, func(g *tree) bool { return len(g.order) > importChunk }) &&
+		!slices.ContainsFunc(w.out, func(t perdure.ImportedTree) bool { return t.Found })
 }
 
 // place records where the trees are in the store.
 func (r *reader) place(w *writing) {
 	for i, g := range w.trees {
+		if w.out[i].Found {
+			continue
+		}
 		p := &placedTree{id: w.out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
 		for k, id := range w.out[i].Tasks {
 			p.byKey[g.order[k].key] = id
@@ -118,8 +122,18 @@ func (r *reader) finishTrees(ctx context.Context) error {
 // completeTrees writes the other tasks of large trees.
 func (r *reader) completeTrees(ctx context.Context, w *writing) error {
 	r.place(w)
-	for _, g := range w.trees {
-		if p := r.placed[g]; len(p.byKey) < len(g.order) {
+	for i, g := range w.trees {
+		p := r.placed[g]
+		if w.out[i].Found { // another import has just written it
+			var err error
+			if p, err = r.findTree(ctx, g, map[string]perdure.TreeID{g.key: w.out[i].ID}); err != nil {
+				return err
+			}
+			r.placed[g] = p
+			r.report.Trees--
+			r.report.Tasks -= min(len(g.order), importChunk)
+		}
+		if p.present || len(p.byKey) < len(g.order) {
 			if err := r.completeTree(ctx, g, p); err != nil {
 				return err
 			}

@@ -216,6 +216,15 @@ func testClientWrites(t *testing.T, f *fixture) {
 	if again, err = c.CreateTree(ctx, req); err != nil || again.ID != made.ID {
 		t.Errorf("CreateTree with the same key and other white space = %v, %v, want %v", again.ID, err, made.ID)
 	}
+	unowned := req
+	unowned.Owner = "" // as another process, which has another session
+	if again, err = c.CreateTree(ctx, unowned); err != nil || again.ID != made.ID {
+		t.Errorf("CreateTree with the same key and another owner = %v, %v, want %v", again.ID, err, made.ID)
+	}
+	changed.IdempotencyKey = strings.Repeat("k", 256)
+	if tree, err := c.CreateTree(ctx, changed); !errors.Is(err, perdure.ErrInvalid) {
+		t.Errorf("CreateTree with a key of 256 bytes = %v, %v, want it refused", tree.ID, err)
+	}
 	req.IdempotencyKey = ""
 	other, err := c.CreateTree(ctx, req)
 	if err != nil || other.ID == made.ID {

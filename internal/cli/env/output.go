@@ -15,26 +15,27 @@ import (
 )
 
 // WriteOutput writes content to the file name, which appears only when it is
-// complete. Without a name, or with "-", it writes to standard output.
+// complete. A device or a named pipe is written to, not replaced. Without a name, or
+// with "-" or /dev/stdout, it writes to standard output.
 func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
-	if name == "" || name == "-" {
-		w := bufio.NewWriterSize(failing{e.Out}, 64<<10)
-		err := content(w)
-		if err == nil {
-			err = w.Flush()
+	buffered := func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 64<<10)
+		if err := content(b); err != nil {
+			return err
 		}
+		return b.Flush()
+	}
+	if name == "" || name == "-" || name == "/dev/stdout" {
+		err := buffered(failing{e.Out})
 		if e.Out.closed() {
 			return nil
 		}
 		return err
 	}
-	err := atomicfile.Write(e.Path(name), 0o644, func(file io.Writer) error {
-		w := bufio.NewWriterSize(file, 64<<10)
-		if err := content(w); err != nil {
-			return err
-		}
-		return w.Flush()
-	})
+	if special(e.Path(name)) {
+		return writeSpecial(e.Path(name), buffered)
+	}
+	err := atomicfile.Write(e.Path(name), 0o644, buffered)
 	if own, ok := errors.AsType[*perdure.Error](err); ok {
 		return own
 	}
@@ -48,6 +49,21 @@ func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
 		e.Note("wrote %s, %s", name, human.Size(info.Size()))
 	}
 	return nil
+}
+
+// special reports whether path exists and is neither a file nor a folder.
+func special(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// writeSpecial writes content to the device or pipe at path.
+func writeSpecial(path string, content func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(content(file), file.Close())
 }
 
 // failing is a stream whose Write returns the stream's error.

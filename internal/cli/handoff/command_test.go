@@ -353,7 +353,11 @@ func TestVerify(t *testing.T) {
 		"bad": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
 		{"activity": "lint", "command": "exit 3"}]},
 		"open": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
-		{"activity": "review", "description": "by a person"}]}}}`)
+		{"activity": "review", "description": "by a person"}]},
+		"late": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
+		{"activity": "e2e", "command": "exit 3", "timing": "deferred"}]},
+		"latest": {"type": "verifiable", "criteria": [{"activity": "e2e", "command": "true", "timing": "deferred"}]},
+		"slow": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": ["tail", "-f", "contract.json"]}]}}}`)
 	p.must(env.StatusDone, "start", "Work")
 	for name, status := range map[string]int{"good": env.StatusDone, "bad": env.StatusFailed, "open": env.StatusIncomplete,
 		"none": env.StatusNotFound} {
@@ -363,6 +367,12 @@ func TestVerify(t *testing.T) {
 		}
 	}
 	p.must(env.StatusDone, "verify", "unit-test", "passed")
+	// Deferred criteria are run on request, and a contract of which none was run has not passed.
+	p.must(env.StatusDone, "verify", "--contract", "US-1.late", "--contract-file", "contract.json")
+	p.must(env.StatusFailed, "verify", "--deferred")
+	p.must(env.StatusIncomplete, "verify", "--contract", "US-1.latest", "--contract-file", "contract.json")
+	p.must(env.StatusDone, "verify", "--deferred")
+	p.must(env.StatusFailed, "verify", "--contract", "US-1.slow", "--contract-file", "contract.json", "--timeout", "50ms")
 }
 
 // A full context has an exit status of its own, also in a batch.
@@ -433,5 +443,35 @@ func TestStartWithoutAStory(t *testing.T) {
 	if prompt := p.must(env.StatusDone, "resume", "--no-claim"); !strings.Contains(prompt, "Title") ||
 		strings.Contains(prompt, "Another") {
 		t.Errorf("the prompt after a refused start:\n%s", prompt)
+	}
+}
+
+// On a terminal, show styles the reasons itself, and neither style nor control of what was
+// recorded reaches it.
+func TestShowOnATerminal(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.run("start", "Dark mode", "--pending", "one")
+	p.run("decide", "Use CSS\x1b[2J", "--because", "no cost\n\x1b[2Jat all")
+	var out bytes.Buffer
+	e := env.New(env.Process{Stdout: &out, Stderr: &out, Cwd: p.dir, Environ: p.env})
+	e.Out.Terminal, e.Out.Color = true, true
+	cmd := handoff.Command(e)
+	cmd.SetArgs([]string{"show"})
+	p.ok(cmd.ExecuteContext(t.Context()))
+	want := "\nDecided\n  1. Use CSS␛[2J\x1b[2m — no cost ␛[2Jat all\x1b[m\n"
+	if !strings.Contains(out.String(), want) || !strings.HasPrefix(out.String(), "\x1b[1mprd\x1b[m") {
+		t.Errorf("got %q, want %q in it", out.String(), want)
+	}
+}
+
+// The refusal to start names writer and time of the unfinished work only if the file has them.
+func TestStartOverWorkOfAnUnknownWriter(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("builder-state.json", `{"activePrd": {"checkpoint": {"phase": "planning", "completedSteps": ["a"]}}}`)
+	_, notes, status := p.run("start", "Dark mode")
+	if status != env.StatusConflict || !strings.Contains(notes, `unfinished work on "prd" (completed steps: 1)`) {
+		t.Errorf("status %d: %s", status, notes)
 	}
 }

@@ -40,7 +40,7 @@ func (c *commands) newShowCommand() *cobra.Command {
 			}
 			return c.Print(shown, func() {
 				c.notes(v.Notes)
-				c.Printf("%s", c.Out.Safe(c.overview(v)))
+				c.Printf("%s", c.overview(v))
 			})
 		}),
 	}
@@ -63,14 +63,14 @@ func (c *commands) overview(v *ledger.View) string {
 		fmt.Fprintf(&b, "; claimed by %s until %s", human.OneLine(cmp.Or(h.Agent, unnamed)), human.Stamp(*h.ExpiresAt))
 	}
 	b.WriteString("\n")
-	section(&b, "Error", nonEmpty(l.Error))
-	section(&b, "Next", nonEmpty(l.NextAction))
+	section(&b, "Error", c.shown(nonEmpty(l.Error)...))
+	section(&b, "Next", c.shown(nonEmpty(l.NextAction)...))
 	if s := l.CurrentStep; s != nil {
-		section(&b, "Current", []string{strings.TrimSpace(s.Description + c.Out.Dim(suffix(s.PartialWork)))})
+		section(&b, "Current", []string{strings.TrimSpace(c.styled(s.Description, s.PartialWork))})
 	}
-	numbered(&b, "Blockers", l.Blockers)
-	numbered(&b, "Not allowed", l.NotAllowed)
-	numbered(&b, "Pending", l.PendingSteps)
+	numbered(&b, "Blockers", c.shown(l.Blockers...))
+	numbered(&b, "Not allowed", c.shown(l.NotAllowed...))
+	numbered(&b, "Pending", c.shown(l.PendingSteps...))
 	var done, decided, tried, checks []string
 	for _, s := range l.CompletedSteps {
 		files := append(append([]string{}, s.FilesCreated...), s.FilesModified...)
@@ -78,13 +78,13 @@ func (c *commands) overview(v *ledger.View) string {
 		if s.RunAgain {
 			text += " (run again)"
 		}
-		done = append(done, text+c.Out.Dim(suffix(strings.Join(files, " "))))
+		done = append(done, c.styled(text, strings.Join(files, " ")))
 	}
 	for _, d := range l.Decisions {
-		decided = append(decided, d.Decision+c.Out.Dim(suffix(d.Rationale)))
+		decided = append(decided, c.styled(d.Decision, d.Rationale))
 	}
 	for _, f := range l.FailedApproaches {
-		tried = append(tried, f.What+c.Out.Dim(suffix(f.Outcome, f.Why)))
+		tried = append(tried, c.styled(f.What, f.Outcome, f.Why))
 	}
 	for _, r := range l.Verification.Results {
 		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, cmp.Or(string(r.RanBy), "unknown")))
@@ -92,8 +92,22 @@ func (c *commands) overview(v *ledger.View) string {
 	numbered(&b, "Done", done)
 	numbered(&b, "Decided", decided)
 	numbered(&b, "Failed approaches", tried)
-	section(&b, "Verification", append(nonEmpty(l.Verification.ContractRef), checks...))
+	section(&b, "Verification", c.shown(append(nonEmpty(l.Verification.ContractRef), checks...)...))
 	return b.String()
+}
+
+// shown returns the entries, each on one line and safe for the output.
+func (c *commands) shown(entries ...string) []string {
+	list := make([]string, len(entries))
+	for i, entry := range entries {
+		list[i] = c.Out.Safe(clip.OneLine(entry))
+	}
+	return list
+}
+
+// styled returns an entry as [commands.shown] does, with its details faint.
+func (c *commands) styled(entry string, details ...string) string {
+	return c.shown(entry)[0] + c.Out.Dim(suffix(c.shown(details...)...))
 }
 
 // suffix returns the parts that are not empty, each after a dash.
@@ -115,7 +129,7 @@ func section(b *strings.Builder, title string, lines []string) {
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	for _, line := range lines {
-		fmt.Fprintf(b, "  %s\n", clip.OneLine(line))
+		fmt.Fprintf(b, "  %s\n", line)
 	}
 }
 

@@ -19,6 +19,8 @@ func TestUnfinished(t *testing.T) {
 		"one": {text: `{"activePrd": {"id": "p", "currentStory": "US-1", "checkpoint": ` + checkpoint + `}}`,
 			want: "unfinished work on \"p/US-1\" (1 completed step, by \"x\", 2026-02-28T10:00:00Z); `perdure " +
 				"handoff resume` continues it"},
+		"cut steps": {text: `{"activePrd": {"id": "p", "checkpoint": {"completedSteps": ["a"], "cut": {"completedSteps": 4}}}}`,
+			want: "unfinished work on \"p\" (5 completed steps, -); `perdure handoff resume` continues it"},
 		"ad hoc": {text: `{"adhocQueue": [{"id": "a b", "checkpoint": {}}]}`,
 			want: "unfinished work on \"adhoc:a b\" (0 completed steps, -); `perdure handoff resume --task 'adhoc:a " +
 				"b'` continues it"},

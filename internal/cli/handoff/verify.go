@@ -25,7 +25,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 		Long: "Run the criteria of the verification contract that have commands, and record the results as run by the " +
 			"engine. With an activity and a status (pending, passed, failed, skipped), record that result as reported by " +
 			"the agent. A missing contract is an error. The exit status is 1 if a criterion failed, and 3 if one has no " +
-			"command and has to be checked by hand.",
+			"command and has to be checked by hand, or if all are deferred.",
 		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n" +
 			" perdure handoff verify --contract US-003.verificationContract",
 		Args: env.Arguments(0, 2, "no arguments, or an activity and its status"),

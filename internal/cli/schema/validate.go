@@ -40,7 +40,8 @@ func ValidateCommand(e *env.Env) *cobra.Command {
 			"schema is that of the file's name or members: tasks.json, tree.json and its nodes, state.json of trees and " +
 			"loops, analytics.json, checkpoints, hook-log.jsonl, builder-state.json, logs of recursive language models; " +
 			"--schema sets it. Files that end in .gz are unpacked; of files that end in .jsonl, each line is a document. If " +
-			"a file is invalid, the exit status is 1.",
+			"a file is invalid, the exit status is 1. A file of no published kind is an error after the other files are " +
+			"validated.",
 		Example: "perdure validate .aiwg/daemon/tasks.json\n perdure validate --schema event events.jsonl",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, -1, "files"),
@@ -64,20 +65,33 @@ func validateAll(ctx context.Context, e *env.Env, name string, files []string) e
 	if err != nil {
 		return err
 	}
-	reports := make([]report, len(files))
+	reports := make([]report, 0, len(files))
 	valid := true
-	for i, file := range files {
-		if reports[i], err = validate(ctx, c, e.Path(file), name); err != nil {
+	var failed []error
+	for _, file := range files {
+		r, err := validate(ctx, c, e.Path(file), name)
+		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		reports[i].File = file
-		valid = valid && reports[i].Valid
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		r.File = file
+		reports = append(reports, r)
+		valid = valid && r.Valid
+	}
+	if len(failed) > 0 && len(reports) == 0 {
+		return errors.Join(failed...)
 	}
 	err = e.Print(reports, func() {
 		for i := range reports {
 			printReport(e, &reports[i])
 		}
 	})
+	if err == nil {
+		err = errors.Join(failed...)
+	}
 	if err == nil && !valid {
 		err = &env.Exit{Status: env.StatusFailed}
 	}
@@ -108,20 +122,23 @@ func validate(ctx context.Context, c *schema.Checker, file, name string) (report
 		return report{}, err
 	}
 	r := report{Faults: []schema.Fault{}, Schema: name}
-	lines := jsontree.NewLines(text)
+	lines, whole := jsontree.NewLines(text), !strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".jsonl")
 	for at := 0; at < len(text); {
 		end := len(text)
-		if strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".jsonl") {
-			if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-				end = at + i + 1
-			}
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 && !whole {
+			end = at + i + 1
 		}
-		if len(bytes.TrimSpace(text[at:end])) > 0 || at == 0 && end == len(text) {
+		if whole || len(bytes.TrimSpace(text[at:end])) > 0 {
 			if err := r.document(c, lines, text[:end], at, file); err != nil {
 				return r, err
 			}
 		}
 		at = end
+	}
+	if r.Schema == "" && len(r.Faults) == 0 { // no lines
+		if err := r.setKind(file, nil); err != nil {
+			return r, err
+		}
 	}
 	r.Valid = len(r.Faults) == 0
 	return r, nil
@@ -140,8 +157,8 @@ func (r *report) document(c *schema.Checker, lines *jsontree.Lines, text []byte,
 		return err
 	}
 	if r.Schema == "" {
-		if r.Schema = schema.KindOf(file, v); r.Schema == "" {
-			return env.UsageError("add --schema NAME", "%q is of no published kind", file)
+		if err := r.setKind(file, v); err != nil {
+			return err
 		}
 	}
 	for _, f := range append(schema.Repeated(v), c.Faults(r.Schema, v)...) {
@@ -164,6 +181,14 @@ func readUntil(ctx context.Context, file string) (text []byte, err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// setKind sets the schema to that of the kind of a document.
+func (r *report) setKind(file string, v *jsontree.Value) error {
+	if r.Schema = schema.KindOf(file, v); r.Schema == "" {
+		return env.UsageError("add --schema NAME", "%q is of no published kind", file)
+	}
+	return nil
 }
 
 // read reads a file, unpacked if its name ends in .gz.

@@ -26,7 +26,8 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 
 // Write replaces the file at path with the bytes that content writes. The folder must
 // exist. An existing file keeps its permissions; a new one gets perm less the umask. A
-// symbolic link at path stays, and the file that it points to is replaced.
+// symbolic link at path stays, and the file that it points to is replaced. What is not a
+// regular file, such as a device, is not replaced: that is an error.
 //
 // When Write returns nil, the new content survives kill -9 and power loss. When
 // it returns an error, the old file is unchanged and the temporary file is removed;
@@ -58,8 +59,11 @@ func resolve(path string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if info.Mode()&fs.ModeSymlink == 0 {
+		if info.Mode().IsRegular() {
 			return path, nil
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return "", errors.New("it is not a regular file")
 		}
 		target, err := os.Readlink(path)
 		if err != nil {

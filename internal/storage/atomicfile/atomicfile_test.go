@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -142,6 +143,30 @@ func TestWriteFollowsLinks(t *testing.T) {
 	}
 	if err := atomicfile.WriteFile(loop, nil, 0o600); err == nil {
 		t.Error("writing through a loop of links succeeded")
+	}
+}
+
+// What is not a file is not replaced, also if a link points to it.
+func TestWriteReplacesOnlyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	socket, link := filepath.Join(dir, "s"), filepath.Join(dir, "link")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Skip("no Unix sockets:", err)
+	}
+	defer listener.Close()
+	if err := os.Symlink("s", link); err != nil {
+		t.Skip("no links:", err)
+	}
+	for _, path := range []string{socket, link} {
+		err := atomicfile.WriteFile(path, []byte("content"), 0o600)
+		if err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if got := strings.Join(entries(t, dir), " "); got != "link s" {
+		t.Errorf("the folder has %s", got)
 	}
 }
 

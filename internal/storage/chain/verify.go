@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/storage/compress"
 	"github.com/perdure/perdure/internal/storage/heads"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
@@ -64,13 +65,15 @@ type Tree struct {
 	missing bool
 }
 
-// Accepted returns the line that accepts the tree as it is, and false if a restore of a
-// backup does not cause all of its faults.
+// Accepted returns the line that accepts the tree as it is, and false if neither a restore of a
+// backup nor a new store in the place of another one causes all of its faults.
 func (t *Tree) Accepted(store string, at time.Time) (heads.Line, bool) {
 	line := heads.Line{Store: store, Tree: t.Name, Key: t.Key, Events: t.state.Events, At: at, Accepted: true}
 	for _, f := range t.Faults {
 		switch {
 		case f.Kind == FaultShorter, f.Kind == FaultRecorded, f.Kind == FaultTree && t.missing:
+		case f.Kind == FaultStore:
+			line.Replaces = true
 		default:
 			return heads.Line{}, false
 		}
@@ -91,6 +94,7 @@ type verifier struct {
 	going   map[int64]bool // trees whose rows retention is removing, or removed by hand
 	removed map[int64]bool
 	hasher  Hasher
+	codec   *compress.Codec
 	strange []Fault
 }
 
@@ -104,7 +108,8 @@ const (
 // Verify reads all events on the snapshot of tx and compares them with the heads in the
 // database and with those recorded outside. It returns the trees in their order.
 func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, error) {
-	v := &verifier{trees: make(map[int64]*Tree), going: make(map[int64]bool), removed: make(map[int64]bool)}
+	v := &verifier{trees: make(map[int64]*Tree), going: make(map[int64]bool), removed: make(map[int64]bool),
+		codec: compress.New(maxPayload)}
 	var store string
 	if err := tx.QueryRowContext(ctx, sqlStore).Scan(&store); err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ type Line struct {
 	// Accepted is set if the user accepted this state after a restore: earlier lines of the
 	// tree count no more. Events is 0 if the restored store does not have the tree.
 	Accepted bool `json:"accepted,omitempty"`
+	// Replaces is set if the user accepted this store in the place of earlier ones: their lines
+	// before this one count no more.
+	Replaces bool `json:"replaces,omitempty"`
 }
 
 // treeKey names a tree of a store.
@@ -143,13 +146,20 @@ func Read(path string) ([]Line, error) {
 // line of a tree that is gone only removes the lines before it.
 func current(lines []Line) []Line {
 	accepted := make(map[treeKey]int)
+	first := 0 // the last line that replaces other stores
 	for i := range lines {
 		if lines[i].Accepted {
 			accepted[lines[i].tree()] = i
 		}
+		if lines[i].Replaces {
+			first = i
+		}
 	}
 	var kept []Line
 	for i := range lines {
+		if i < first && lines[i].Store != lines[first].Store {
+			continue
+		}
 		from, ok := accepted[lines[i].tree()]
 		if !ok || i > from || i == from && lines[i].Events > 0 {
 			kept = append(kept, lines[i])

@@ -101,6 +101,21 @@ func TestAccepted(t *testing.T) {
 	check("compacted")
 }
 
+// After a store was accepted in the place of another one, the lines of that one are gone; those
+// of a store that comes later count.
+func TestReplaces(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	lines := []Line{{Store: "old", Key: 1, Events: 9}, {Store: "new", Key: 1, Events: 3},
+		{Store: "new", Key: 0, Events: 2, Accepted: true, Replaces: true}, {Store: "later", Key: 1, Events: 4}}
+	if err := Append(path, lines); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read(path); err != nil || len(got) != 3 || got[0].Store != "new" || got[2].Store != "later" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ state, home, want string }{

@@ -14,7 +14,7 @@ import (
 
 // schemaVersion is the schema of this program. Each migration records the oldest schema
 // that a program has to know to read and to write the store.
-const schemaVersion = 17
+const schemaVersion = 18
 
 // schemaBriefs is the first schema with briefs: a program that does not know them would
 // change an iteration and not its brief.
@@ -36,6 +36,10 @@ const schemaReopen = 14
 // schemaTreeState is the first schema whose trees have a state from the beginning, with its
 // digests in the event of the tree: verify-log of an earlier program would not find them.
 const schemaTreeState = 15
+
+// schemaPacked is the first schema with compressed values, which a program that does not know
+// them would read as text.
+const schemaPacked = 18
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -182,6 +186,9 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	}
 	if m.number >= schemaTreeState {
 		minWriter = schemaTreeState
+	}
+	if m.number >= schemaPacked {
+		minWriter = schemaPacked
 	}
 	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)

@@ -211,6 +211,27 @@ func appendQuoted(out []byte, text string) []byte {
 }
 
 // unquote decodes a string that was parsed.
+// LoneSurrogate reports whether a string, as it is in the document, has a \u escape that is half
+// of a surrogate pair: Text has U+FFFD for it.
+func LoneSurrogate(raw []byte) bool {
+	high := false // the escape before is a first half
+	for i := 0; i < len(raw); i++ {
+		code := uint64(0)
+		if raw[i] == '\\' && i+1 < len(raw) {
+			if i++; raw[i] == 'u' && i+4 < len(raw) {
+				code, _ = strconv.ParseUint(string(raw[i+1:i+5]), 16, 16) // 4 digits, as it was parsed
+				i += 4
+			}
+		}
+		second := code >= 0xDC00 && code <= 0xDFFF
+		if high != second {
+			return true
+		}
+		high = code >= 0xD800 && code <= 0xDBFF
+	}
+	return high
+}
+
 func unquote(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1])
