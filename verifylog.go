@@ -117,9 +117,10 @@ func (s *Store) AcceptLog(ctx context.Context, r *LogReport) error {
 		}
 		line, ok := t.found.Accepted(id, time.Now().UTC())
 		if !ok {
-			return &Error{Code: CodeConflict, Op: op, Msg: "neither a restored backup nor a new store causes all of these faults",
-				Hint: "only log_shorter, recorded_head, tree_missing and store_replaced can be accepted; restore another " +
-					"backup, or keep the store as evidence and begin a new one"}
+			return &Error{Code: CodeConflict, Op: op,
+				Msg: "neither a restored backup nor a new store causes all of these faults",
+				Hint: "only log_shorter, recorded_head, tree_missing and store_replaced can be accepted; restore " +
+					"another backup, or keep the store as evidence and begin a new one"}
 		}
 		lines = append(lines, line)
 	}

@@ -142,7 +142,29 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 	result, failure, cause = r.turn(ctx, w, a, prompt)
 	err = errors.Join(w.close(), r.takeCalls())
 	result, failure = w.measured(result, failure)
-	return w.tally.complete(result), failure, cause, err
+	return recordable(w.tally.complete(result)), recordableFailure(failure), cause, err
+}
+
+// recordable returns a result without characters that the store refuses: what an agent says
+// must not keep its iteration from ending.
+func recordable(result *agent.Result) *agent.Result {
+	if result != nil {
+		result.Text = storable(result.Text)
+	}
+	return result
+}
+
+func recordableFailure(f *agent.Error) *agent.Error {
+	if f == nil {
+		return nil
+	}
+	g := *f
+	g.Msg, g.Hint, g.Detail = storable(f.Msg), storable(f.Hint), storable(f.Detail)
+	return &g
+}
+
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // turn runs the agent. The failure is nil when it did its turn; cause is why it

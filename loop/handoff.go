@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff"
@@ -135,7 +136,8 @@ func (r *run) hand(ctx context.Context, why string, op ledger.Op) {
 func touched(changes []workspace.Change) (created, modified []string) {
 	for _, c := range changes {
 		switch {
-		case len(created)+len(modified) >= maxHandedFiles || c.New == nil || c.New.Kind != workspace.KindFile:
+		case len(created)+len(modified) >= maxHandedFiles || c.New == nil || c.New.Kind != workspace.KindFile,
+			!utf8.ValidString(c.Path): // the whole record would be refused
 		case c.Kind == workspace.Added:
 			created = append(created, c.Path)
 		default:

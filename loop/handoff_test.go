@@ -78,7 +78,7 @@ func (b *bench) events(kind perdure.EventKind) []perdure.Event {
 
 // TestHandoffAfterAFailure: the fallback agent receives what the one before
 // recorded and which files it touched, and the failure is in the record before
-// the turn is settled.
+// the turn is settled, also if what agents say is no text that a ledger takes.
 func TestHandoffAfterAFailure(t *testing.T) {
 	t.Parallel()
 	var b *bench
@@ -88,8 +88,12 @@ func TestHandoffAfterAFailure(t *testing.T) {
 			ledger.Op{Kind: ledger.OpDecide, Text: "Recursive descent", Because: "small grammar"},
 			ledger.Op{Kind: ledger.OpPending, Steps: []string{"Write the printer"}})
 		b.ok(w.write("printer.go", "package p"))
-		return &agent.Error{Kind: agent.KindTimeout, Msg: "the limit for the turn passed"}
-	}, write("tests/b", "pass"))
+		return &agent.Error{Kind: agent.KindTimeout, Msg: "the limit for the turn\x00 passed"}
+	}, func(w *turn) error {
+		w.text = "done\xff\x00"
+		b.ok(w.write("name\xff", "it is no UTF-8"))
+		return w.write("tests/b", "pass")
+	})
 	b.launch(func(c *config.Config) { c.Fallback = []string{"other"} })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
 		t.Fatalf("%s", show(l))

@@ -339,6 +339,9 @@ func codeOf(err error) perdure.Code {
 	if errors.Is(err, handoff.ErrConflict) || errors.Is(err, handoff.ErrReadOnly) {
 		return perdure.CodeConflict
 	}
+	if errors.Is(err, handoff.ErrInvalid) || errors.Is(err, handoff.ErrLimit) {
+		return perdure.CodeInvalid
+	}
 	return perdure.CodeOf(err)
 }
 

@@ -58,7 +58,8 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&accept.wanted, acceptFlag, false, "accept the state of a restored backup or a new store; asks on a terminal")
+	cmd.Flags().BoolVar(&accept.wanted, acceptFlag, false,
+		"accept the state of a restored backup or a new store; asks on a terminal")
 	cmd.Flags().BoolVar(&accept.yes, "yes", false, "with --accept: do not ask")
 	a.JSONFlag(cmd)
 	return cmd

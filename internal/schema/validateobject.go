@@ -2,6 +2,8 @@ package schema
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,9 +106,9 @@ func required(s map[string]any, v *jsontree.Value, members map[string]*jsontree.
 	}
 	need(s["required"], "")
 	dependent, _ := s["dependentRequired"].(map[string]any)
-	for key, list := range dependent {
+	for _, key := range slices.Sorted(maps.Keys(dependent)) {
 		if members[key] != nil {
-			need(list, fmt.Sprintf(" and required with %s", key))
+			need(dependent[key], fmt.Sprintf(" and required with %s", key))
 		}
 	}
 	return faults

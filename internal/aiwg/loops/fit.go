@@ -180,12 +180,13 @@ func (x *fitter) convert(s *schema, v *jsontree.Value, at string) *jsontree.Valu
 		out = jsontree.NewScalar(jsontree.Bool, text)
 		x.note(Corrected, v, "%s is a string; it was read as %s", at, text)
 	case v.Kind == jsontree.Number && s.allows("string") && s.Format == "date-time":
-		ms, err := strconv.ParseFloat(v.Scalar(), 64)
-		if err != nil || ms < 1 || ms > 253402300799999 {
+		n, err := strconv.ParseFloat(v.Scalar(), 64)
+		when, unit := Since1970(n)
+		if err != nil || n < 1 || when.Year() > 9999 {
 			return nil
 		}
-		out = jsontree.NewString(time.UnixMilli(int64(ms)).UTC().Format(time.RFC3339Nano))
-		x.note(Corrected, v, "%s is a number; it was read as milliseconds since 1970", at)
+		out = jsontree.NewString(when.Format(time.RFC3339Nano))
+		x.note(Corrected, v, "%s is a number; it was read as %s since 1970", at, unit)
 	case (v.Kind == jsontree.Number || v.Kind == jsontree.Bool) && s.allows("string"):
 		out = jsontree.NewString(v.Scalar())
 		x.note(Corrected, v, "%s is not a string; it was converted to one", at)
@@ -374,6 +375,16 @@ func free(v, out *jsontree.Value, key string) string {
 		key += "_"
 	}
 	return key
+}
+
+// Since1970 returns the time that a number states, and its unit: seconds, as some programs write
+// them, or milliseconds. In milliseconds the numbers of recent times are not below the limit.
+func Since1970(n float64) (at time.Time, unit string) {
+	const leastMilliseconds = 1e11 // in March 1973; as seconds it is in the year 5138
+	if n < leastMilliseconds {
+		return time.UnixMicro(int64(n * 1e6)).UTC(), "seconds"
+	}
+	return time.UnixMicro(int64(n * 1e3)).UTC(), "milliseconds"
 }
 
 // complete adds the members that out lacks of v as it was, and reports what is still missing.

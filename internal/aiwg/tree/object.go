@@ -167,7 +167,7 @@ func (o *object) flag(key string) bool {
 	return n != nil && string(n.Raw()) == "true"
 }
 
-// time reads a time as RFC 3339 or as milliseconds since 1970, truncated to
+// time reads a time as RFC 3339 or as seconds or milliseconds since 1970, truncated to
 // microseconds.
 func (o *object) time(key string) time.Time {
 	n := o.get(key)
@@ -176,8 +176,9 @@ func (o *object) time(key string) time.Time {
 	}
 	var at time.Time
 	if n.Kind == jsontree.Number {
-		at = time.UnixMilli(int64(o.number(key)))
-		o.note(n, "%s is a number; it was read as milliseconds since 1970", key)
+		var unit string
+		at, unit = loops.Since1970(o.number(key))
+		o.note(n, "%s is a number; it was read as %s since 1970", key, unit)
 	} else {
 		at = o.parseTime(n)
 	}
