@@ -39,10 +39,20 @@ func Lines(t *rlm.Turn) []Line {
 		list = append(list, l)
 	}
 	list[0].Turn, list[0].State = t.Turn, t.State
-	if cost := status.Cost(t.Usage); cost != status.NoCost {
-		list[0].Cost = cost
-	}
+	list[0].Cost = cost(&t.Usage)
 	return list
+}
+
+// cost is status.Cost in a few cells.
+func cost(u *perdure.Usage) string {
+	text := status.Cost(*u)
+	switch {
+	case text == status.NoCost:
+		return ""
+	case u.UnpricedCalls > 0 && u.CostUSD > 0:
+		return human.Dollars(u.CostUSD) + " + unknown"
+	}
+	return text
 }
 
 // outcome is what came of a block.

@@ -71,6 +71,8 @@ func TestLines(t *testing.T) {
 		want []string
 	}{
 		{rlm.Turn{Turn: 1, State: perdure.Running}, []string{"turn 1  running|the model is asked|"}},
+		{rlm.Turn{Turn: 3, State: perdure.Completed, Reply: "no", Usage: perdure.Usage{Calls: 2, InputTokens: 5,
+			CostUSD: 0.25, UnpricedCalls: 1}}, []string{"turn 3  completed|no → no code|$0.2500 + unknown"}},
 		{rlm.Turn{Turn: 12, State: perdure.Completed, Reply: "\n I think\nnot", Usage: usage},
 			[]string{"turn 12 completed|I think → no code|$0.2500"}},
 		{rlm.Turn{Turn: 2, State: perdure.Waiting, Blocks: []rlm.TurnBlock{
