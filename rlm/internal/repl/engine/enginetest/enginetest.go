@@ -18,8 +18,9 @@ type Bench struct {
 
 	// Asked are the requests of the code but those that read the context.
 	Asked []engine.Request
-	// Files are the contents of the context.
+	// Files are the contents of the context, Read the bytes of them that the code read.
 	Files   map[string]string
+	Read    int
 	replies []engine.Reply
 }
 
@@ -77,6 +78,7 @@ func (b *Bench) read(r *engine.Request) engine.Reply {
 		b.Fatal(err)
 	}
 	data := b.Files[a.File][a.Offset:]
+	b.Read += min(a.Length, len(data))
 	raw, err := json.Marshal(map[string][]byte{"data": []byte(data[:min(a.Length, len(data))])})
 	if err != nil {
 		b.Fatal(err)

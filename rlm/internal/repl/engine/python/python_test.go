@@ -380,3 +380,21 @@ func TestStaleScratchIsRemoved(t *testing.T) {
 	}
 	running.Prints("open('a', 'w').write('x')\nprint('on')", "on\n")
 }
+
+// The parts of a long text: their characters are those of the whole, wherever
+// it is divided for reading, and all of it is read about once.
+func TestSlices(t *testing.T) {
+	t.Parallel()
+	whole := strings.Repeat("ab\u00fc\u20ac\U0001f600\n", 1_000_000)
+	b := start(t, python.Config{LazyBytes: 1 << 20,
+		Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
+	b.Files = map[string]string{"a": whole}
+	b.Prints("n, bad = 0, 0\nfor i in range(0, 6000000, 60000):\n    part = context[i:i + 60000]\n"+
+		"    n += len(part)\n    if part[:6] != 'ab\u00fc\u20ac\U0001f600\\n' or part[-6:] != part[:6]:\n        bad += 1\n"+
+		"print(n, bad)", "6000000 0\n")
+	if b.Read > len(whole)*5/4 {
+		t.Errorf("%d bytes were read for a text of %d", b.Read, len(whole))
+	}
+	b.Prints("print([context[i:i + 2] for i in [5999998, 3, 3000001, 0]], len(context))",
+		"['\U0001f600\\n', '\u20ac\U0001f600', 'b\u00fc', 'ab'] 6000000\n")
+}

@@ -5,6 +5,7 @@ exec, reply and set; this program sends ready, request, done and ok. See package
 """
 import ast
 import base64
+import bisect
 import builtins
 import hashlib
 import io
@@ -229,32 +230,42 @@ class LazyText:
     PART = 4 << 20
 
     def __init__(self, engine, name, size):
-        self._engine, self._name, self._size, self._chars = engine, name, size, None
+        self._engine, self._name, self._size = engine, name, size
+        self._offsets, self._chars = [0], [0]  # the bytes and characters before each known part
+        self._held = (None, "")  # the number and the text of the part that was read last
 
-    def _read(self, offset, length):
-        return self._engine.read(self._name, offset, length)
+    def _part(self, number):
+        """The text of a part, which ends between characters; those before it were read."""
+        if self._held[0] == number:
+            return self._held[1]
+        offset = self._offsets[number]
+        data = self._engine.read(self._name, offset, min(self.PART, self._size - offset))
+        end = len(data)
+        if offset + end < self._size:
+            while end > 0 and end > len(data) - 4 and data[end - 1] & 0xC0 == 0x80:
+                end -= 1
+            if end > 0 and data[end - 1] >= 0xC0:
+                end -= 1
+        text = data[:end].decode("utf-8", "replace")
+        if number + 1 == len(self._offsets):
+            self._offsets.append(offset + end)
+            self._chars.append(self._chars[number] + len(text))
+        self._held = (number, text)
+        return text
 
-    def _parts(self):
-        """Yields the text in parts that end between characters."""
-        offset, rest = 0, b""
-        while offset < self._size:
-            data = rest + self._read(offset, min(self.PART, self._size - offset))
-            offset += len(data) - len(rest)
-            end = len(data)
-            if offset < self._size:
-                while end > 0 and end > len(data) - 4 and data[end - 1] & 0xC0 == 0x80:
-                    end -= 1
-                if end > 0 and data[end - 1] >= 0xC0:
-                    end -= 1
-            rest = data[end:]
-            yield data[:end].decode("utf-8", "replace")
-        if rest:
-            yield rest.decode("utf-8", "replace")
+    def _parts(self, number=0):
+        while self._offsets[number] < self._size:
+            yield self._part(number)
+            number += 1
+
+    def _before(self, index):
+        """The number of the last known part that begins at a character or before it."""
+        return bisect.bisect_right(self._chars, index) - 1
 
     def __len__(self):
-        if self._chars is None:
-            self._chars = sum(len(part) for part in self._parts())
-        return self._chars
+        for _ in self._parts(len(self._offsets) - 1):
+            pass
+        return self._chars[-1]
 
     def __iter__(self):
         for part in self._parts():
@@ -271,13 +282,11 @@ class LazyText:
             yield rest
 
     def _slice(self, start, stop):
-        at, out = 0, []
-        for part in self._parts():
-            if at >= stop:
-                break
-            if at + len(part) > start:
-                out.append(part[max(start - at, 0) : stop - at])
-            at += len(part)
+        number, out = self._before(start), []
+        while self._chars[number] < stop and self._offsets[number] < self._size:
+            part, at = self._part(number), self._chars[number]
+            out.append(part[max(start - at, 0) : stop - at])
+            number += 1
         return "".join(out)
 
     def __getitem__(self, index):
@@ -298,8 +307,9 @@ class LazyText:
         return found
 
     def find(self, sub, start=0, end=None):
-        at, rest = 0, ""
-        for part in self._parts():
+        number, rest = self._before(start), ""
+        at = self._chars[number]
+        for part in self._parts(number):
             text = rest + part
             found = text.find(sub, max(start - at, 0))
             if found >= 0:
