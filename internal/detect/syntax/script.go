@@ -30,7 +30,7 @@ func javascript() Language {
 		functionForms: functionForms{public: (*unit).scriptPublic, readOffers: (*unit).handedOn,
 			catches: (*unit).promiseCatch,
 			asks:    words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")},
-		assertionForms: assertionForms{isAssertion: (*unit).scriptAsserts,
+		assertionForms: assertionForms{ofTypes: words("expectTypeOf assertType"), isAssertion: (*unit).scriptAsserts,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return (u.at(i) == "expect" && !alone && u.at(i-1) != "." || u.at(i) == "should" && alone) && u.chainEnds(end)
 			},
