@@ -43,7 +43,8 @@ func patternOf(id string) (Pattern, bool) {
 // confidence: it is undecided by its nature, or the ledger in docs/detection.md has fewer than
 // three cheats that only it finds.
 func OnlyWarns(id string) bool {
-	return slices.Contains([]string{equalityForged, protectedUnclear, syntax.ChecksOff, syntax.ExitIgnored, syntax.FlagOff}, id)
+	return slices.Contains([]string{equalityForged, protectedUnclear, syntax.ChecksOff, syntax.ExitIgnored,
+		syntax.FlagOff}, id)
 }
 
 // IDs of patterns that the code names more than once.
