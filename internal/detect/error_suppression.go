@@ -155,12 +155,6 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 				continue
 			}
 		}
-		if h.Fallback && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
-			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "error replaced by an empty value"
-			r.add(f, syntax.ErrorSwallowed)
-			continue
-		}
 		if h.Broad {
 			if broad--; broad < 0 && added {
 				f.Confidence = 0.6

@@ -4,20 +4,6 @@ import (
 	"testing"
 )
 
-const (
-	jsRows = "describe('a', () => {\n  const rows = [\n    { s: 'a', n: 1 },\n    { s: 'b', n: 2 },\n  ];\n" +
-		"  for (const { s, n } of rows) {\n    test(`reads ${s}`, () => {\n      expect(f(s)).toBe(n);\n    });\n  }\n});\n"
-	pyRows  = "def test_a():\n    for n in (1, 2, 3):\n        assert f(n) == n + 1\n"
-	pyNamed = "def test_a():\n    rows = [1, 2]\n    for n in rows:\n        assert f(n) == n + 1\n"
-	goRows  = "package a\n\nfunc TestA(t *testing.T) {\n\trows := []struct {\n\t\ts string\n\t\tn int\n\t}{\n" +
-		"\t\t{\"a\", 1},\n\t\t{\"b\", 2},\n\t}\n\tfor _, r := range rows {\n\t\tif f(r.s) != r.n {\n\t\t\tt.Error(r.s)\n" +
-		"\t\t}\n\t}\n}\n"
-	testNG = "class ATest {\n    @DataProvider\n    public Object[][] words() {\n        return new Object[][] {\n" +
-		"            {1, \"a\"},\n            {2, \"b\"},\n            {0, \"c\"},\n        };\n    }\n\n" +
-		"    @Test(dataProvider = \"words\")\n    public void reads(int n, String s) {\n        assertEquals(f(s), n);\n" +
-		"    }\n}\n"
-)
-
 // TestTestsThatNothingStarts compares tests that nothing starts any more with tests that are
 // started in another way.
 func TestTestsThatNothingStarts(t *testing.T) {

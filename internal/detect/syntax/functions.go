@@ -113,7 +113,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 			h.Cleans = u.cleansUp(i)
 			h.Rethrows, h.Plain = u.passesOn(i)
 			u.readOutcome(h, i)
-			if h.Dropped || h.Fallback {
+			if h.Dropped {
 				from, to := u.guarded(i)
 				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
 			}

@@ -220,12 +220,11 @@ type Guard struct {
 type handler struct {
 	Line    int
 	Dropped bool // it ignores the error
-	// Fallback is set when it uses an empty value as fallback, Expected when the error means that
-	// something optional is missing.
-	Fallback, Expected bool
-	Broad              bool
-	Cleans             bool            // the guarded code only closes or removes something
-	Guarded            multiset.Hashes // distinctive tokens of the guarded code, when the error is dropped
+	// Expected is set when the error means that something optional is missing.
+	Expected bool
+	Broad    bool
+	Cleans   bool            // the guarded code only closes or removes something
+	Guarded  multiset.Hashes // distinctive tokens of the guarded code, when the error is dropped
 	// Rethrows is set when it passes an error on, Plain when it calls nothing that may do so.
 	Rethrows, Plain bool
 	// Does are its distinctive tokens, Told the words it prints.

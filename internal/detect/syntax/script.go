@@ -438,9 +438,6 @@ func (u *unit) promiseCatch(h *handler, i int) {
 	for k := i + 2; k < min(end, i+9); k++ {
 		if u.at(k) == "=>" {
 			h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || oneOf(u.at(k+1), "null", "undefined")
-			h.Fallback = u.at(k+1) != "{" && !anyOf(k+1, end, func(j int) bool {
-				return u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw"
-			})
 		}
 	}
 }
