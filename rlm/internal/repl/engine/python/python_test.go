@@ -261,6 +261,9 @@ func TestLazyContext(t *testing.T) {
 	b.Prints("print(context.count('ä'), sum(1 for l in context.lines() if l.endswith('€')), context[0], "+
 		"context.startswith('zeile'))",
 		"600000 600000 z True\n")
+	b.Prints("print(context.find('€', -9), context.find('€', -10**9, 20), context.find('€', None, -10799980), "+
+		"context.find('z', 0, 0), context.startswith(('a', 'zeile')))",
+		"10799998 16 16 -1 True\n")
 	for _, code := range []string{"import re\nre.findall('a', context)", "str(context)", "context " +
 		"+ 'a'", "context.upper()",
 		"llm_query(context)"} {
@@ -298,6 +301,30 @@ func TestLimits(t *testing.T) {
 		b.Run("a = None")
 	}
 	b.Prints("print('on')", "on\n")
+}
+
+// An answer for which the memory is not enough is an exception like any other: the next request
+// has the answer to itself.
+func TestMemoryEndsInARequest(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{Limits: engine.Limits{MemoryBytes: 512 << 20}})
+	b.Prints("held = []\ntry:\n    while True: held.append(bytearray(1 << 20))\nexcept MemoryError:\n"+
+		"    del held[-4:]\ntry:\n    llm_query('a')\nexcept MemoryError:\n    held = None\n    print('caught')\n"+
+		"print(llm_query('b'))", "caught\nB\n", enginetest.Text(strings.Repeat("x", 16<<20)),
+		enginetest.Text("B"))
+	b.Prints("print(llm_query('c'))", "C\n", enginetest.Text("C"))
+}
+
+// The limit of processor time ends code, but no exchange of frames: an answer that the code did
+// not wait for would be that of its next request.
+func TestProcessorTimeEndsInARequest(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{Limits: engine.Limits{CPU: time.Second}})
+	b.Prints("import signal\nlong = 'a' * (1 << 22)\nsignal.setitimer(signal.ITIMER_PROF, 2e-3)\ntry:\n"+
+		"    llm_query(long)\n    while True: pass\nexcept TimeoutError:\n    print('stopped')\n"+
+		"print(llm_query('b'))", "stopped\nB\n",
+		enginetest.Text(strings.Repeat("x", 1<<20)), enginetest.Text("B"))
+	b.Prints("print(llm_query('c'))", "C\n", enginetest.Text("C"))
 }
 
 // A session whose process ends reports that, and leaves nothing behind.
@@ -397,4 +424,17 @@ func TestSlices(t *testing.T) {
 	}
 	b.Prints("print([context[i:i + 2] for i in [5999998, 3, 3000001, 0]], len(context))",
 		"['\U0001f600\\n', '\u20ac\U0001f600', 'b\u00fc', 'ab'] 6000000\n")
+}
+
+// Occurrences of a text that overlaps itself are counted as in a text that is held, wherever a
+// part ends.
+func TestCountOverlapping(t *testing.T) {
+	t.Parallel()
+	for shift := range 3 {
+		whole := strings.Repeat("-", 4<<20-3-shift) + "aaaaaaaaa-"
+		b := start(t, python.Config{LazyBytes: 1 << 20,
+			Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
+		b.Files = map[string]string{"a": whole}
+		b.Prints("print(context.count('aa'), context.count('aaa'), context.count('a'))", "4 3 9\n")
+	}
 }

@@ -36,8 +36,14 @@ class Link:
         head = self.input.read(4)
         if len(head) < 4:
             os._exit(0)  # the host is gone
-        (length,) = struct.unpack(">I", head)
-        return json.loads(self.input.read(length))
+        (left,) = struct.unpack(">I", head)
+        try:
+            data = self.input.read(left)
+        except MemoryError:  # the next frame begins behind this one
+            while left > 0:
+                left -= len(self.input.read(min(left, 4096))) or left
+            raise
+        return json.loads(data)
 
     def send(self, message):
         data = json.dumps(message).encode()
@@ -307,6 +313,8 @@ class LazyText:
         return found
 
     def find(self, sub, start=0, end=None):
+        if start is None or start < 0 or end is not None and end < 0:
+            start, end, _ = slice(start, end).indices(len(self))
         number, rest = self._before(start), ""
         at = self._chars[number]
         for part in self._parts(number):
@@ -326,11 +334,12 @@ class LazyText:
             raise ValueError("count of an empty text")
         n, rest = 0, ""
         for part in self._parts():
-            text = rest + part
-            n += text.count(sub)
-            last = text.rfind(sub)
-            keep = min(len(sub) - 1, len(text) if last < 0 else len(text) - last - len(sub))
-            rest = text[len(text) - keep :] if keep > 0 else ""
+            if len(sub) == 1:
+                n += part.count(sub)
+                continue
+            between = (rest + part).split(sub)
+            n += len(between) - 1
+            rest = between[-1][1 - len(sub) :]
         return n
 
     def splitlines(self):
@@ -342,7 +351,8 @@ class LazyText:
         raise self._long("split")
 
     def startswith(self, prefix):
-        return self._slice(0, len(prefix)) == prefix
+        longest = max(map(len, prefix), default=0) if isinstance(prefix, tuple) else len(prefix)
+        return self._slice(0, longest).startswith(prefix)
 
     def _long(self, what):
         return TypeError(
@@ -398,6 +408,7 @@ class Engine:
         self.clock.install()
         self.output = Output(self.max_output)
         self.main = threading.get_ident()
+        self.exchanging = self.over = False  # see stop
         self.final, self.blocks, self.awaits, self.loaded = None, 0, False, False
         self.known = {}  # name to the object and the hash of the last block
         self.answer = Answer(lambda content: self.capture(content, "answer"))
@@ -417,8 +428,14 @@ class Engine:
     def request(self, function, **args):
         if threading.get_ident() != self.main:
             raise RuntimeError(function + " can only be called by the main thread; use llm_query_batched")
-        self.link.send({"type": "request", "function": function, "args": args})
-        reply = self.link.receive()
+        self.exchanging = True
+        try:
+            self.link.send({"type": "request", "function": function, "args": args})
+            reply = self.link.receive()
+        finally:
+            self.exchanging = False
+            if self.over:
+                self.stop()
         self.clock.advance(reply.get("clock") or 0)
         if reply.get("err"):
             raise RuntimeError(reply["err"])
@@ -588,11 +605,15 @@ class Engine:
             signal.setitimer(signal.ITIMER_PROF, 0)
         return None
 
-    def limit_cpu(self):
-        def stop(*_):
+    def stop(self, *_):
+        """Ends the block, but no exchange of frames: the next one would read the rest of it."""
+        self.over = self.exchanging
+        if not self.over:
             raise TimeoutError("the block used more than %d s of processor time" % self.cpu)
 
-        signal.signal(signal.SIGPROF, stop)
+    def limit_cpu(self):
+        self.over = False
+        signal.signal(signal.SIGPROF, self.stop)
         signal.setitimer(signal.ITIMER_PROF, self.cpu)
 
     def failure(self, e, name):

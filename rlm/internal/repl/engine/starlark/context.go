@@ -150,20 +150,29 @@ func (t *longValue) lines(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	return &longLines{t}, nil
 }
 
-// search finds or counts a text.
+// search finds or counts a text between two bytes, as the methods of a string do.
 func (t *longValue) search(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (
 	starlark.Value, error) {
 	var sub string
-	start := 0
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "sub", &sub, "start?", &start); err != nil {
+	var start, end starlark.Value
+	err := starlark.UnpackArgs(b.Name(), args, kwargs, "sub", &sub, "start?", &start, "end?", &end)
+	if err != nil {
 		return nil, err
 	}
 	if sub == "" {
 		return nil, fmt.Errorf("%s of an empty text", b.Name())
 	}
-	n, rest, offset := 0, "", int64(max(start, 0))
-	for offset < t.bytes {
-		part, err := t.read(offset, min(partBytes, t.bytes-offset))
+	offset, err := t.offset(start, 0)
+	if err != nil {
+		return nil, err
+	}
+	last, err := t.offset(end, t.bytes)
+	if err != nil {
+		return nil, err
+	}
+	n, rest := 0, ""
+	for offset < last {
+		part, err := t.read(offset, min(partBytes, last-offset))
 		if err != nil {
 			return nil, err
 		}
@@ -171,18 +180,32 @@ func (t *longValue) search(_ *starlark.Thread, b *starlark.Builtin, args starlar
 		if at := strings.Index(text, sub); at >= 0 && b.Name() == "find" {
 			return starlark.MakeInt64(offset - int64(len(rest)) + int64(at)), nil
 		}
-		n += strings.Count(text, sub)
-		keep := len(sub) - 1 // an occurrence may go on in the next part
-		if last := strings.LastIndex(text, sub); last >= 0 {
-			keep = min(keep, len(text)-last-len(sub))
+		for at := strings.Index(text, sub); at >= 0; at = strings.Index(text, sub) {
+			n++
+			text = text[at+len(sub):]
 		}
-		rest = text[len(text)-min(keep, len(text)):]
+		rest = text[len(text)-min(len(sub)-1, len(text)):] // an occurrence may go on in the next part
 		offset += int64(len(part))
 	}
 	if b.Name() == "find" {
 		n = -1
 	}
 	return starlark.MakeInt(n), nil
+}
+
+// offset returns the byte that an argument means: a negative one counts from the end.
+func (t *longValue) offset(v starlark.Value, without int64) (int64, error) {
+	if v == nil || v == starlark.None {
+		return without, nil
+	}
+	var n int64
+	if err := starlark.AsInt(v, &n); err != nil {
+		return 0, err
+	}
+	if n < 0 {
+		n += t.bytes
+	}
+	return min(max(n, 0), t.bytes), nil
 }
 
 func (t *longValue) startsWith(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (

@@ -80,3 +80,18 @@ func TestOtherLanguage(t *testing.T) {
 		}
 	}
 }
+
+// A long text is searched as one that is held: between two bytes, and with occurrences that
+// overlap wherever a part ends.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	for shift := range 3 {
+		whole := strings.Repeat("-", 4<<20-3-shift) + "aaaaaaaaa-"
+		b := start(t, starlark.Config{LazyBytes: 1 << 20,
+			Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
+		b.Files = map[string]string{"a": whole}
+		b.Prints("print(context.count('aa'), context.count('aaa'), context.count('a', -3), context.count('-', 2, 4))\n"+
+			"n = len(context)\nprint(context.find('a', -2) - n, context.find('-', -2) - n, context.find('a', None, -10), "+
+			"context.find('a', 0, -9) - n)", "4 3 2 2\n-2 -1 -1 -10\n")
+	}
+}
