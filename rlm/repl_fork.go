@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,6 +39,19 @@ type origin struct {
 	calls   map[place]knownCall
 }
 
+// originOf is loadOrigin for a run that exists. A tree that was removed since has no turns: the
+// run has its own records of those that it took over.
+func (e *Executor) originOf(ctx context.Context, f *Fork) (*origin, error) {
+	o, err := e.loadOrigin(ctx, f)
+	switch perdure.CodeOf(err) {
+	case perdure.CodeNotFound:
+		return &origin{}, nil
+	case perdure.CodeInvalid:
+		return nil, &attemptError{kind: KindPlan, err: err}
+	}
+	return o, err
+}
+
 // loadOrigin reads the turns of the tree that the run goes on from.
 func (e *Executor) loadOrigin(ctx context.Context, f *Fork) (*origin, error) {
 	tree, err := e.cfg.Store.Tree(ctx, f.Tree)
@@ -73,9 +87,15 @@ func (a *attempt) takenOver(ctx context.Context, c *console) (text string, ok bo
 	if err != nil || replayed {
 		return call.Response, err == nil, err
 	}
-	text = o.replies[c.number].Response
-	err = a.l.SettleCall(ctx, call.ID, perdure.CallResult{Response: text, NotSent: true, CostMicros: new(int64)})
-	return text, err == nil, err
+	r := perdure.CallResult{NotSent: true, CostMicros: new(int64)}
+	if c.number >= len(o.replies) {
+		gone := failf(KindPlan, "turn %d was not taken over before tree %q was removed", c.number+1, a.run.cfg.Fork.Tree)
+		r.Err = &perdure.TaskError{Kind: gone.kind, Message: gone.Error()}
+		return "", false, cmp.Or(a.l.SettleCall(ctx, call.ID, r), error(gone))
+	}
+	r.Response = o.replies[c.number].Response
+	err = a.l.SettleCall(ctx, call.ID, r)
+	return r.Response, err == nil, err
 }
 
 // answeredBefore completes the task of a sub-call with the result that it has in the tree that

@@ -75,6 +75,39 @@ func TestDeathInAFork(t *testing.T) {
 	}
 }
 
+// A fork needs the other tree for what it has not taken over yet, and not after that.
+func TestForkOfARemovedTree(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{0, 2} {
+		m := &mortal{Model: script(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
+			block("r = llm_query('q 1')"), block("s = llm_query('q 2')"), block("FINAL((r, s))")))}
+		b := newBench(t, models{"mock:m": m})
+		config := replConfig("mock:m")
+		tree := b.launch("What?", "", config)
+		_, was := b.finish(tree.ID, 4)
+		taken, _, _ := strings.Cut(was.Result, ",")
+		config["fork"] = rlm.Fork{Tree: tree.ID, At: 1}
+		fork := b.launch("What?", "", config)
+		if at > 0 {
+			b.die(m, fork.ID, at, true)
+			b.close()
+			b.open()
+		}
+		b.ok(b.store.RemoveTree(t.Context(), tree.ID))
+		_, root := b.finish(fork.ID, 4)
+		switch {
+		case at > 0 && (root.State != perdure.Completed || !strings.HasPrefix(root.Result, taken+", 'ok ")):
+			t.Errorf("%q, %+v", root.Result, root.Error)
+		case at == 0 && (root.Error == nil || root.Error.Kind != rlm.KindPlan ||
+			!strings.Contains(root.Error.Message, "turn 1 was not taken over before tree")):
+			t.Errorf("%q, %+v", root.Result, root.Error)
+		}
+		if r, err := b.exec.Replay(t.Context(), fork.ID); err != nil || len(r.Differences) > 0 {
+			t.Errorf("replay: %+v, %v", r, err)
+		}
+	}
+}
+
 // What cannot be taken over is refused before a tree exists.
 func TestForkRefused(t *testing.T) {
 	t.Parallel()

@@ -134,8 +134,8 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 		return nil, err
 	}
 	if cfg.Fork != nil {
-		if r.origin, err = e.loadOrigin(ctx, cfg.Fork); err != nil {
-			return nil, &attemptError{kind: KindPlan, err: err}
+		if r.origin, err = e.originOf(ctx, cfg.Fork); err != nil {
+			return nil, err
 		}
 	}
 	if r.root.Context.Hash == "" {
