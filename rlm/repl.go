@@ -51,7 +51,7 @@ func (a *attempt) repl(ctx context.Context) error {
 	timed, stop := a.timed(ctx)
 	defer stop()
 	if over := a.outOfTime(timed); over != nil {
-		return over
+		return a.endLate(ctx, over)
 	}
 	c, err := a.takeConsole(timed)
 	if err != nil {
@@ -215,6 +215,29 @@ func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
 		text = "(no answer: the budget ended before the code had set one)"
 	}
 	return a.complete(ctx, text, &data)
+}
+
+// endLate is endEarly for a task whose time was over before it could go on: its best answer so
+// far is in its records.
+func (a *attempt) endLate(ctx context.Context, over error) error {
+	c := a.e.consoles.take(a.l)
+	if c == nil {
+		c = &console{context: &lookup.Context{}}
+		blocks, err := a.e.blocks.Blocks(ctx, a.l.Tree.ID, a.l.Task.ID)
+		if err != nil {
+			return err
+		}
+		for i := range blocks {
+			c.number = blocks[i].Turn
+			if r := blocks[i].Result; r != nil && r.Draft != "" {
+				c.draft = r.Draft
+			}
+		}
+	}
+	if err := c.close(); err != nil {
+		a.e.cfg.Logger.Warn("close engine of REPL", "task_id", a.l.Task.ID.String(), "error", err)
+	}
+	return a.endEarly(ctx, c, over)
 }
 
 // engineFailure says how an attempt ends whose engine failed.

@@ -1,11 +1,13 @@
 package rlm_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/rlm"
@@ -153,6 +155,40 @@ func TestReplWithinABudget(t *testing.T) {
 		t.Errorf("the result is %q, %+v", root.Result, root.Error)
 	}
 	b.asks(server, tree.ID, 20+3)
+}
+
+// A time limit that passes while a REPL waits for its sub-calls is a budget like any other, also
+// for the process that takes the run up.
+func TestReplWithinATimeLimit(t *testing.T) {
+	t.Parallel()
+	m := &mortal{Model: script(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
+		block("answer['content'] = 'a guess'"), block("x = 1"),
+		block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))}
+	b := newBench(t, models{"mock:m": m})
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	if b.die(m, tree.ID, 8, true) { // in the batch
+		t.Fatal("the tree ended")
+	}
+	b.close()
+	b.open()
+	b.ok(b.store.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree.ID)
+		if err != nil {
+			return err
+		}
+		return tx.SetLimits(ctx, key, perdure.Limits{WallTime: time.Microsecond})
+	}))
+	got, root := b.finish(tree.ID, 3)
+	if got.State != perdure.Partial || root.Result != "a guess" || !strings.Contains(string(root.Data), "time limit") {
+		t.Fatalf("tree is %s with %q: %+v, %s", got.State, root.Result, root.Error, root.Data)
+	}
+	root = b.resumed(tree.ID, M{"timeout": "1h"})
+	if root.Result != "20" {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+	if got := m.Ledger().Repeated(); len(got) != 0 {
+		t.Errorf("asked again: %+v", got)
+	}
 }
 
 // A variable that a person sets is set in the code before its next block, also when the blocks
