@@ -172,14 +172,16 @@ func (a *attempt) answerHere(ctx context.Context, c *console, q *query, spec per
 	id := child.Task.ID
 	c.spawned(q, []int{0}, []perdure.TaskID{id})
 	a.e.cfg.Do(a.l, child)
-	t, err := a.e.cfg.Store.Task(ctx, id)
+	last, done := lastWrite(ctx) // the task cannot end before its sub-call, even if its time is over
+	defer done()
+	t, err := a.e.cfg.Store.Task(last, id)
 	if err != nil {
 		return r, false, err
 	}
 	if t.State.Terminal() {
 		return a.delivered(ctx, c, q, []*perdure.Task{&t})
 	}
-	return r, false, a.leave(c, func() error { return a.l.Wait(ctx) })
+	return r, false, a.leave(c, func() error { return a.l.Wait(last) })
 }
 
 // leave parks the console while the lease ends: the task can be claimed again as soon as the

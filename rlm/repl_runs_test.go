@@ -191,6 +191,34 @@ func TestReplWithinATimeLimit(t *testing.T) {
 	}
 }
 
+// A task whose work is cancelled while its only sub-call is to be tried again waits for it: it
+// can neither end before it nor be tried again itself.
+func TestSubCallTriedAgainAtTheEnd(t *testing.T) {
+	t.Parallel()
+	_, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok\"}\n", block("FINAL(llm_query('q'))")))
+	b := newBench(t, m)
+	tree := b.launch("What?", "", replConfig("openai:m"))
+	session, err := b.store.OpenSession(t.Context(), "test")
+	b.ok(err)
+	leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
+	b.ok(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.here = func(child *perdure.Lease) {
+		_, err := child.Fail(t.Context(), perdure.Failure{Kind: "test", Retry: true})
+		b.ok(err)
+		cancel()
+	}
+	b.ok(b.exec.Handle(ctx, leases[0]))
+	if root, err := b.store.Task(t.Context(), tree.Root); err != nil || root.State != perdure.Waiting {
+		t.Errorf("the task is %s, %v", root.State, err)
+	}
+	b.here = nil
+	b.ok(session.Close(t.Context()))
+	if _, root := b.finish(tree.ID, 1); root.Result != "ok" {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+}
+
 // A variable that a person sets is set in the code before its next block, also when the blocks
 // are run again.
 func TestEditedVariables(t *testing.T) {
