@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -131,6 +132,9 @@ func (a *attempt) answers(ctx context.Context, c *console, q *query) (r engine.R
 		return q.reply(refused, c.block.StartedAt), true, nil
 	}
 	calls, missing, err := a.callsOf(ctx, c, q)
+	if errors.Is(err, errTriedAgain) {
+		return r, false, a.leave(c, func() error { return a.l.Wait(ctx) })
+	}
 	if err != nil {
 		return r, false, err
 	}

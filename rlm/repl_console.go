@@ -115,14 +115,17 @@ func (c *console) earlierCalls(turn, index int) map[string][]perdure.TaskID {
 	return found
 }
 
-// ended reads a task that has ended.
+// errTriedAgain is a sub-call that was retried after its caller was claimed.
+var errTriedAgain = errors.New("a sub-call is tried again")
+
+// ended reads a task that has ended; errTriedAgain if it has not.
 func (c *console) ended(ctx context.Context, a *attempt, id perdure.TaskID) (*perdure.Task, error) {
 	t, err := a.e.cfg.Store.Task(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if !t.State.Terminal() {
-		return nil, failf(KindPlan, "sub-call %q is %s, and its caller runs", id, t.State)
+		return nil, errTriedAgain
 	}
 	return &t, nil
 }

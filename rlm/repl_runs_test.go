@@ -219,6 +219,42 @@ func TestSubCallTriedAgainAtTheEnd(t *testing.T) {
 	}
 }
 
+// A failed sub-call can be retried while its caller repeats its code: the caller waits for it, and
+// the code receives what it did before.
+func TestRetriedSubCall(t *testing.T) {
+	t.Parallel()
+	m := &mortal{Model: script(t, turns("- {match: '^q', text: \"late\"}\n", block("r = llm_query('q')"),
+		block("FINAL(r[:5])")))}
+	b := newBench(t, models{"mock:m": m})
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	b.here = func(child *perdure.Lease) {
+		_, err := child.Fail(t.Context(), perdure.Failure{Kind: "test", Message: "no"})
+		b.ok(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	m.left, m.kill = 2, cancel // at the request for the second reply
+	for _, retry := range []bool{false, true} {
+		session, err := b.store.OpenSession(t.Context(), "test")
+		b.ok(err)
+		leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
+		b.ok(err)
+		if retry {
+			b.ok(b.store.RetryTask(t.Context(), tree.Root+1))
+			b.ok(b.exec.Handle(t.Context(), leases[0]))
+		} else if err := b.exec.Handle(ctx, leases[0]); err == nil {
+			t.Fatal("the process did not die")
+		}
+		b.ok(session.Close(t.Context()))
+	}
+	b.here = nil
+	_, root := b.finish(tree.ID, 1)
+	call, err := b.store.Task(t.Context(), tree.Root+1)
+	b.ok(err)
+	if root.Result != "Error" || call.Result != "late" {
+		t.Errorf("the result is %q, %+v; that of the sub-call %q, %+v", root.Result, root.Error, call.Result, call.Error)
+	}
+}
+
 // A variable that a person sets is set in the code before its next block, also when the blocks
 // are run again.
 func TestEditedVariables(t *testing.T) {
