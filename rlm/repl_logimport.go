@@ -132,11 +132,15 @@ func readRecord(log io.Reader) (*recordReader, error) {
 
 // note adds a note, once.
 func (r *recordReader) note(line int, format string, args ...any) {
+	r.add(LogNote{Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+// add adds a note once: all corrections, and so many others.
+func (r *recordReader) add(n LogNote) {
 	const most = 1000
-	message := fmt.Sprintf(format, args...)
-	if !r.noted[message] && len(r.out.Notes) < most {
-		r.noted[message] = true
-		r.out.Notes = append(r.out.Notes, LogNote{Line: line, Message: message})
+	if !r.noted[n.Message] && (n.Corrected || len(r.out.Notes) < most) {
+		r.noted[n.Message] = true
+		r.out.Notes = append(r.out.Notes, n)
 	}
 }
 
@@ -144,9 +148,8 @@ func (r *recordReader) note(line int, format string, args ...any) {
 func (r *recordReader) text(line int, what, s string) string {
 	kept := clip.Bytes(strings.ReplaceAll(s, "\x00", "\uFFFD"), perdure.MaxPromptBytes)
 	if kept != s {
-		r.note(line, "%s: NUL was replaced, or what is longer than %s cut; the log has the whole", what,
-			human.Size(perdure.MaxPromptBytes))
-		r.out.Notes[len(r.out.Notes)-1].Corrected = true
+		r.add(LogNote{Line: line, Corrected: true, Message: fmt.Sprintf("%s: NUL was replaced, or what is longer than %s "+
+			"cut; the log has the whole", what, human.Size(perdure.MaxPromptBytes))})
 	}
 	return kept
 }

@@ -149,6 +149,33 @@ func TestImportOfALogOfOthers(t *testing.T) {
 	}
 }
 
+// Notes say of themselves whether something was corrected, and differences name the turn of the
+// record, also if the log has several questions.
+func TestImportOfALogWithTwoCorrections(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	call := `{"root_model": "m", "prompt": "a\u0000", "response": "r", "execution_time": 0.1}`
+	log := strings.Replace(referenceLog, `"rlm_calls": []`, `"rlm_calls": [`+call+`, {"x": 1,`+call[1:]+"]", 1)
+	log = strings.Replace(log, `"prompt": "p 4"`, `"prompt": "p\u0000 4"`, 1)
+	log = strings.Replace(log, `"iteration": 2`, `"iteration": 1`, 1)
+	r := b.record(log)
+	for _, n := range r.Notes {
+		if n.Corrected != strings.Contains(n.Message, "NUL was replaced") {
+			t.Errorf("%+v", n)
+		}
+	}
+	replayed, err := b.exec.Replay(t.Context(), r.Tree)
+	b.ok(err)
+	if len(replayed.Differences) == 0 {
+		t.Error("no block differs")
+	}
+	for i, d := range replayed.Differences {
+		if d.Turn != i+1 {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
 // What is not imported leaves nothing.
 func TestImportOfALogRefuses(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,7 @@ type LogDifference struct {
 	Line      int    `json:"line"` // of the log, from 1
 	Iteration int    `json:"iteration"`
 	Block     int    `json:"block"` // of the iteration, from 0
+	Turn      int    `json:"-"`     // the place of the iteration in the log, from 1
 	What      string `json:"what"`
 }
 
@@ -89,7 +90,8 @@ func (p *LogReplayer) Replay(ctx context.Context, log io.Reader) (report LogRepl
 			report.Blocks++
 			report.Calls += len(b.b.Result.Calls)
 			if what != "" {
-				report.Differences = append(report.Differences, LogDifference{in.Line(), it.Iteration, i, what})
+				report.Differences = append(report.Differences, LogDifference{in.Line(), it.Iteration, i,
+					report.Iterations, what})
 			}
 		}
 	}

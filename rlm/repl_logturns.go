@@ -164,7 +164,7 @@ func (e *Executor) replayLog(ctx context.Context, ref *logRef, report *Replay, r
 	r, err := p.Replay(ctx, log)
 	report.Tasks, report.Blocks = 1, r.Blocks
 	for _, d := range r.Differences {
-		report.Differences = append(report.Differences, Difference{root, d.Iteration, d.Block, d.What})
+		report.Differences = append(report.Differences, Difference{root, d.Turn, d.Block, d.What})
 	}
 	return err
 }
