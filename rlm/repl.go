@@ -71,7 +71,7 @@ func (a *attempt) repl(ctx context.Context) error {
 }
 
 // converse runs turns until there is an answer. parked reports that the task waits for
-// sub-calls, and that its lease has ended.
+// sub-calls, or is queued because the worker is stopping, and that its lease has ended.
 func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err error) {
 	for {
 		for len(c.outcomes) < len(c.blocks) {
@@ -86,6 +86,10 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 			return false, a.finish(ctx, c, c.final)
 		}
 		c.endTurn()
+		if stopping := a.e.cfg.Stopping; stopping != nil && stopping() {
+			err := a.leave(c, func() error { return a.l.Release(ctx) })
+			return err == nil, err
+		}
 		if c.number == a.node.Repl.Turns {
 			return false, a.lastAnswer(ctx, c)
 		}

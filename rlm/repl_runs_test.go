@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -92,6 +93,27 @@ func TestReplRuns(t *testing.T) {
 				t.Errorf("replay: %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// A REPL asks for no further reply when the worker is stopping: its task is queued, and goes on
+// with the next turn in the next worker.
+func TestReplOfAStoppingWorker(t *testing.T) {
+	t.Parallel()
+	m := script(t, turns("", block("x = 5"), block("x += 1"), block("FINAL(x)")))
+	b := newBench(t, models{"mock:m": m})
+	var stops atomic.Int64
+	b.stopping = func() bool { return m.Ledger().Totals().Finished == 2 && stops.Add(1) == 1 }
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "6" || root.Attempts != 1 {
+		t.Errorf("tree is %s with %q in attempt %d: %+v", got.State, root.Result, root.Attempts, root.Error)
+	}
+	if n := b.count(tree.ID, perdure.EventTaskReleased); n != 1 {
+		t.Errorf("the task was released %d times", n)
+	}
+	if u := b.usage(tree.ID); u.Calls != 3 || u.UncertainCalls != 0 {
+		t.Errorf("used %+v", u)
 	}
 }
 

@@ -162,6 +162,14 @@ func (w *Worker) Running() int {
 	return len(w.running)
 }
 
+// Stopping reports whether Run is to end: it claims no more tasks. A handler may then give its
+// task back between two steps of its work.
+func (w *Worker) Stopping() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.run != nil && w.run.Err() != nil || w.fault != nil
+}
+
 // Run works until ctx ends, then drains and stops as the package comment says.
 // It returns nil then, and an error when the store refuses claims for another
 // reason than being unavailable for a while, or for longer than
@@ -202,8 +210,8 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) Do(l, child *perdure.Lease) {
 	w.mu.Lock()
 	ctx := w.running[l].ctx
-	stopping := w.run.Err() != nil || w.fault != nil
 	w.mu.Unlock()
+	stopping := w.Stopping()
 	r := w.begin(ctx, child, true)
 	settled := !stopping && w.attempt(r.ctx, child)
 	// The lease that was lost is that of l, and perhaps not the child's.

@@ -419,6 +419,9 @@ func TestDoWhileStopping(t *testing.T) {
 			}
 			children = append(children, child.Task.ID)
 			w.Do(l, child)
+			if !w.Stopping() {
+				t.Error("the worker is not stopping")
+			}
 		}
 		return l.Wait(ctx)
 	})
