@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
@@ -208,12 +209,12 @@ func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error
 // endEarly completes the task as partial if the budget ended it: with the best answer so far.
 // A resumed run goes on from there.
 func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
-	f, ok := errors.AsType[*attemptError](err)
-	if !ok || f.kind != KindBudget || c.number == 0 {
+	over := failedAs(err, KindBudget) || errors.Is(err, perdure.ErrBudgetExceeded) // calls, or tasks
+	if !over || c.number == 0 {
 		return err
 	}
 	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
-	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", c.number, f)))
+	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", c.number, err)))
 	text := c.draft
 	if text == "" {
 		text = "(no answer: the budget ended before the code had set one)"

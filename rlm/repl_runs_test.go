@@ -159,22 +159,28 @@ func TestReplEstimate(t *testing.T) {
 // with a larger one, it asks what is missing and nothing twice.
 func TestReplWithinABudget(t *testing.T) {
 	t.Parallel()
-	server, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
-		block("answer['content'] = 'a guess'"),
-		block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))
-	b := newBench(t, m)
-	config := replConfig("openai:m")
-	config["budget_calls"] = 10
-	tree := b.launch("What?", "", config)
-	got, root := b.finish(tree.ID, 3)
-	if got.State != perdure.Partial || root.Result != "a guess" || b.usage(tree.ID).Calls != 10 {
-		t.Fatalf("tree is %s with %q after %+v: %+v", got.State, root.Result, b.usage(tree.ID), root.Error)
+	for _, limit := range []struct {
+		name  string
+		calls int64
+	}{{"budget_calls", 10}, {"max_nodes", 2}} {
+		server, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
+			block("answer['content'] = 'a guess'"),
+			block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))
+		b := newBench(t, m)
+		config := replConfig("openai:m")
+		config[limit.name] = 10
+		tree := b.launch("What?", "", config)
+		got, root := b.finish(tree.ID, 3)
+		if got.State != perdure.Partial || root.Result != "a guess" || b.usage(tree.ID).Calls != limit.calls {
+			t.Fatalf("%s: tree is %s with %q after %+v: %+v", limit.name, got.State, root.Result, b.usage(tree.ID),
+				root.Error)
+		}
+		root = b.resumed(tree.ID, M{limit.name: 100})
+		if root.Result != "20" {
+			t.Errorf("%s: the result is %q, %+v", limit.name, root.Result, root.Error)
+		}
+		b.asks(server, tree.ID, 20+3)
 	}
-	root = b.resumed(tree.ID, M{"budget_calls": 100})
-	if root.Result != "20" {
-		t.Errorf("the result is %q, %+v", root.Result, root.Error)
-	}
-	b.asks(server, tree.ID, 20+3)
 }
 
 // A variable that a person sets is set in the code before its next block, also when the blocks
