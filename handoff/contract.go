@@ -47,7 +47,8 @@ type Contract struct {
 
 // Criterion is a criterion of a contract.
 type Criterion struct {
-	// Activity names the check: "unit-test", "lint".
+	// Activity names the check: "unit-test", "lint". It is the description of a criterion that
+	// has only that.
 	Activity    string
 	Description string
 	// Pattern selects what is checked, for example the tests.
@@ -275,7 +276,13 @@ func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
 		if _, bad := criterion.Extra["command"]; bad {
 			return nil, d.noContract(ref, at, "want a string or a list of strings as the command")
 		}
+		if criterion.Activity == "" { // what results are listed by
+			criterion.Activity, criterion.Description = criterion.Description, ""
+		}
 		criterion.Timing = cmp.Or(criterion.Timing, Immediate)
+		if !slices.Contains([]Timing{Immediate, Deferred}, criterion.Timing) {
+			return nil, d.noContract(ref, at, "the timing %q is not one of immediate, deferred", criterion.Timing)
+		}
 	}
 	c.Ref, c.File = ref, d.name
 	return c, nil

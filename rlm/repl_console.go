@@ -33,7 +33,8 @@ type console struct {
 	block   *record.Block
 	request *engine.Request
 	ordinal int
-	used    map[perdure.TaskID]bool // the sub-calls that the block received
+	used    map[perdure.TaskID]bool     // the sub-calls that the block received
+	earlier map[string][]perdure.TaskID // those that were known when the block began, by hash
 	// delivered counts them for the message about a block that failed.
 	delivered int
 	next      int // the number of the next block
@@ -89,19 +90,29 @@ func (c *console) spawned(q *query, slots []int, ids []perdure.TaskID) {
 	}
 }
 
-// reuse returns a recorded sub-call of the running block that asked the same and was not
-// delivered yet.
+// reuse returns a sub-call that an earlier run of the block made, which asked the same and was
+// not delivered yet.
 func (c *console) reuse(hash string) (perdure.TaskID, bool) {
-	var found []perdure.TaskID
-	for at, known := range c.calls {
-		if at.Turn == c.block.Turn && at.Block == c.block.Index && known.hash == hash && !c.used[known.task] {
-			found = append(found, known.task)
+	for _, id := range c.earlier[hash] {
+		if !c.used[id] {
+			return id, true
 		}
 	}
-	if len(found) == 0 {
-		return 0, false
+	return 0, false
+}
+
+// earlierCalls returns the sub-calls that are known of a block, by what they asked, oldest first.
+func (c *console) earlierCalls(turn, index int) map[string][]perdure.TaskID {
+	found := make(map[string][]perdure.TaskID)
+	for at, known := range c.calls {
+		if at.Turn == turn && at.Block == index {
+			found[known.hash] = append(found[known.hash], known.task)
+		}
 	}
-	return slices.Min(found), true
+	for _, ids := range found {
+		slices.Sort(ids)
+	}
+	return found
 }
 
 // ended reads a task that has ended.
@@ -131,6 +142,7 @@ func (c *console) begin(ctx context.Context, a *attempt, turn, index int, code s
 		return err
 	}
 	c.ordinal, c.delivered, c.used, c.request = 0, 0, make(map[perdure.TaskID]bool), nil
+	c.earlier = c.earlierCalls(turn, index)
 	hash := hashOf(code)
 	if old := c.recordOf(turn, index); old != nil {
 		if old.CodeSHA256 != hash {

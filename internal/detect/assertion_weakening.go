@@ -210,13 +210,9 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 	split := len(gone) >= leastSplit && multiset.Containment(gone, tests) >= 0.8
 	empty := hollow(t, lost, gained)
 	now := newlyAsserted(t, gained, took)
-	for i, g := range gained {
-		if !saysNothing(g) {
-			continue
-		}
-		more = multiset.Difference(more, g.Words)
-		if took[i] == nil && g.Strength != syntax.Trivial {
-			r.add(t.to.inNew(g.Line, t.new.Name, g.S, 0.9, ""), assertionTrivial)
+	for _, g := range gained {
+		if saysNothing(g) {
+			more = multiset.Difference(more, g.Words)
 		}
 	}
 	sent := t.new.Sent - t.old.Sent

@@ -40,9 +40,11 @@ func patternOf(id string) (Pattern, bool) {
 }
 
 // OnlyWarns reports whether a pattern does not block in Standard mode, whatever the
-// confidence: the ledger in docs/detection.md has fewer than three cheats that only it finds.
+// confidence: it is undecided by its nature, or the ledger in docs/detection.md has fewer than
+// three cheats that only it finds.
 func OnlyWarns(id string) bool {
-	return slices.Contains([]string{equalityForged, syntax.ChecksOff, syntax.ExitIgnored, syntax.FlagOff}, id)
+	return slices.Contains([]string{equalityForged, protectedUnclear, syntax.ChecksOff, syntax.ExitIgnored,
+		syntax.FlagOff}, id)
 }
 
 // IDs of patterns that the code names more than once.

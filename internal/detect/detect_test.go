@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 )
 
@@ -378,30 +377,6 @@ func TestEqualityInAnotherForm(t *testing.T) {
 			old, now)})), " ")
 		if !strings.Contains(got, want) || want == "" && strings.Contains(got, "assertion") {
 			t.Errorf("%s\nfindings %q, want %q", now, got, want)
-		}
-	}
-}
-
-// A configuration that goes with the package it is of is not a weaker check.
-func TestConfigurationOfARemovedPackage(t *testing.T) {
-	t.Parallel()
-	removed := func(path string, class project.Class) detect.Change {
-		return detect.Change{Old: detect.Version{Path: path, Content: []byte("{\"a\": 1}\n")}, Configures: class}
-	}
-	for _, tt := range []struct {
-		manifest string
-		want     []string
-	}{
-		{"examples/axios/package.json", nil},
-		{"package.json", []string{"act protected-file"}},
-	} {
-		in := &detect.Input{Changes: func(yield func(detect.Change, error) bool) {
-			_ = yield(removed("examples/axios/.eslintrc.json", project.LintConfig), nil) &&
-				yield(removed(tt.manifest, project.Manifest), nil)
-		}}
-		got := slices.DeleteFunc(patternsOf(find(t, in)), func(s string) bool { return !strings.HasPrefix(s, "act") })
-		if len(got) != len(tt.want) {
-			t.Errorf("with %s: %q, want %q", tt.manifest, got, tt.want)
 		}
 	}
 }

@@ -155,12 +155,6 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 				continue
 			}
 		}
-		if h.Fallback && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
-			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "error replaced by an empty value"
-			r.add(f, syntax.ErrorSwallowed)
-			continue
-		}
 		if h.Broad {
 			if broad--; broad < 0 && added {
 				f.Confidence = 0.6
@@ -178,7 +172,6 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		r.add(f, handlerRemoved)
 	}
 	r.swallowed(p, was, now)
-	r.passedOff(p, was, now)
 	if now.Throws < was.Throws && now.Empties > was.Empties && syntax.MostlySame(was, now) &&
 		syntax.TurnedEmpty(was, now) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, ""), throwToReturn)
@@ -218,28 +211,3 @@ func (r *run) swallowed(p *pair, was, now *syntax.Function) {
 		}
 	}
 }
-
-// passedOff reports handlers after which the function continues as if nothing had failed,
-// although they passed the error on, reported it, or returned something else than on
-// success.
-func (r *run) passedOff(p *pair, was, now *syntax.Function) {
-	if len(was.Handlers) != len(now.Handlers) || syntax.Stayed(was, now) < mostlyThere {
-		return
-	}
-	for i := range now.Handlers {
-		before, h := &was.Handlers[i], &now.Handlers[i]
-		if before.Body == h.Body || h.Fails {
-			continue
-		}
-		lost := before.Fails && (before.Rethrows || !h.Sets) && h.Plain && now.Throws+now.Failing < was.Throws+was.Failing
-		came := len(multiset.Difference(h.Called, before.Called)) > 0
-		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
-		if lost || kept || h.Alike && !before.Alike {
-			r.add(p.inNew(h.Line, now.Name, h.S, 0.85, "failure now has the same result as success"),
-				syntax.ErrorSwallowed)
-		}
-	}
-}
-
-// mostlyThere is the share of a function that must remain for it to count as the same.
-const mostlyThere = 0.5

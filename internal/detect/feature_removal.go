@@ -25,7 +25,6 @@ func (r *run) functions() {
 			switch f := became[was]; {
 			case f != nil:
 				r.compareFunction(p, was, f)
-				r.hidden(p, was, f)
 			case len(now[was.Name]) == 0:
 				r.goneFunction(p, was)
 				r.goneInit(p, was)
@@ -338,17 +337,4 @@ func (r *run) offeredElsewhere(p *pair, name string) bool {
 		return o != p && r.of(o) == r.of(p) && slices.Contains(o.after().Offers, name) &&
 			!slices.Contains(o.before().Offers, name)
 	})
-}
-
-// hidden reports a symbol that was public and is now private.
-func (r *run) hidden(p *pair, was, now *syntax.Function) {
-	if !was.Public || now.Public || was.Test || was.Deprecated || p.class != production {
-		return
-	}
-	f := p.inNew(now.Line, now.Name, now.Name, 0.85, "public symbol made private")
-	if notOffered().MatchString(p.old.Path) || notOffered().MatchString(was.Leaf) ||
-		strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) || r.usersAdapted(p, was.Leaf) {
-		f.Confidence = 0.7
-	}
-	r.add(f, symbolRemoved)
 }

@@ -28,16 +28,7 @@ func (r *run) protected(p *pair) {
 
 // configurations reports what the changed configurations of checks mean.
 func (r *run) configurations() {
-	if len(r.configs) == 0 {
-		return
-	}
-	var moves []checkconfig.Move
-	for _, p := range r.pairs {
-		if c := &p.change; c.Old.Path != "" && c.New.Path != "" {
-			moves = append(moves, checkconfig.Move{From: c.Old.Path, To: c.New.Path})
-		}
-	}
-	for _, c := range checkconfig.Compare(checkconfig.Moved(r.configs, moves)) {
+	for _, c := range checkconfig.Compare(r.configs) {
 		f := Finding{File: c.Path, Line: c.Line, Gone: c.Gone, Subject: c.Text,
 			Message: c.Text, Evidence: syntax.Clip(cmp.Or(c.Source, c.Text))}
 		switch c.Level {

@@ -30,7 +30,6 @@ func (r *run) testDeletion() {
 		case t.how == howSame || t.how == howMoved || t.how == howRenamed:
 			if t.new != nil {
 				r.lostCases(t)
-				r.narrowedCases(t)
 			}
 		}
 	}
@@ -75,13 +74,6 @@ func becameComment(p *pair, t *syntax.Test) bool {
 func declaredIn(notes, name string) bool {
 	forms := []string{"'" + name + "'", `"` + name + `"`, "`" + name + "`", name + "(", name + " ("}
 	return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(notes, form) })
-}
-
-// narrowedCases reports a table of which the test no longer runs all rows.
-func (r *run) narrowedCases(t *testPair) {
-	if n := syntax.NarrowedSince(t.old, t.new); n != nil {
-		r.add(t.to.inNew(n.Line, t.new.Name, n.S, 0.9, "test no longer runs all rows of its table"), caseRemoved)
-	}
 }
 
 // lostCases reports rows that a test's table lost and that were not added to other tests.

@@ -26,7 +26,6 @@ func (r *run) testSkipping() {
 		}
 		r.exitsWell(p)
 		r.buildTags(p)
-		r.shadowedTests(p)
 		r.notLookedFor(p)
 		for _, now := range p.new.Tests {
 			var was *syntax.Test
@@ -119,33 +118,10 @@ func (r *run) inherited(p *pair, name string) bool {
 	})
 }
 
-// shadowedTests reports tests that ran and are now replaced by a later declaration of the
-// same name.
-func (r *run) shadowedTests(p *pair) {
-	// Reported as removed.
-	if p.old == nil || slices.ContainsFunc(r.tests, func(t testPair) bool { return t.from == p && t.how == "" }) {
-		return
-	}
-	for _, h := range p.new.Hidden {
-		taken := slices.ContainsFunc(r.tests, func(t testPair) bool {
-			return t.to == p && t.new != nil && t.old.Name == h.Name && t.new.Name == h.Name
-		})
-		if taken && !slices.ContainsFunc(p.old.Hidden, func(o syntax.Hidden) bool { return o.Name == h.Name }) {
-			r.add(p.inNew(h.Line, h.Name, h.Name, 0.9,
-				"test shadowed by a later declaration of the same name"), skipAdded)
-		}
-	}
-}
-
 // notLookedFor reports a file that the test runner no longer finds under its new name.
 func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
-	}
-	if build := platform.GoSystem(p.new.Path); build != "" && platform.GoSystem(p.old.Path) == "" && build != "linux" &&
-		build != "amd64" {
-		r.add(p.inOld(1, p.old.Path, p.old.Path+" became "+p.new.Path, 0.9,
-			"file renamed, so that its tests run only on "+build), skipConditional)
 	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
 		r.add(p.inOld(1, p.old.Path, p.old.Path+" became "+p.new.Path, 0.9,

@@ -201,13 +201,10 @@ func (r *run) uncheckedCall(f Finding, was, now *syntax.Function, g *syntax.Guar
 	r.add(f, handlerRemoved)
 }
 
-// forged reports equality that always returns true, and checks that accept everything.
+// forged reports equality that always returns true.
 func (r *run) forged(p *pair, was, now *syntax.Function) {
 	if now.AlwaysTrue && (was == nil || !was.AlwaysTrue) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.95, ""), equalityForged)
-	}
-	if was != nil && now.Agrees && !was.Agrees && was.Tokens > now.Tokens && !now.Test {
-		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, "check now accepts everything"), guardRemoved)
 	}
 }
 

@@ -1,6 +1,7 @@
 package checkconfig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,6 @@ func checksOf(f *version) []check {
 			name, _, _ := strings.Cut(s.value, "@")
 			if kind := checkOf(strings.ReplaceAll(name, "_", "-")); kind != "" && !noCheck().MatchString(name) {
 				c := check{command: command{id: "action " + name, text: name, line: s.line}, kind: kind, path: s.path}
-				c.options = f.inputs(s)
 				all = append(all, f.placed(c))
 			}
 			continue
@@ -85,7 +85,7 @@ func checksOf(f *version) []check {
 			c := check{command: cmd, kind: checkOf(cmd.id), path: s.path}
 			if c.kind == "" && (f.class != project.CIConfig && checkName().MatchString(strings.Join(s.path, " ")) ||
 				strings.Contains(cmd.id, "cover")) {
-				c.kind = "test"
+				c.kind = cmp.Or(checkOf(strings.Join(s.path, " ")), "test")
 			}
 			if c.kind != "" && (c.kind != "build" || !documents().MatchString(cmd.id)) {
 				all = append(all, f.placed(c))
@@ -104,23 +104,6 @@ func runs(f *version, s *setting) bool {
 	return runKey().MatchString(s.key()) && !strings.Contains(joined, " with ") && s.key() != "branches" &&
 		(f.class != project.LintConfig) || strings.Contains(joined, ".scripts") ||
 		strings.HasPrefix(joined, "tool poe tasks") || strings.Contains(joined, " scripts ")
-}
-
-// inputs are the values that an action receives.
-func (f *version) inputs(uses *setting) []setting {
-	at := joined(uses.path[:len(uses.path)-1], "with")
-	var all []setting
-	for i := range f.settings {
-		s := &f.settings[i]
-		if len(s.path) == len(at)+1 && slices.Equal(s.path[:len(at)], at) {
-			if s.key() == "args" {
-				all = append(all, optionsOf(nil, strings.Fields(s.value), s.line)...)
-			} else if k := kindOf(s.path[len(at):]); k != unknown && k != selects && k != platform && k != checks {
-				all = append(all, setting{path: s.path[len(at):], value: s.value, line: s.line})
-			}
-		}
-	}
-	return all
 }
 
 // placed adds to a check where it is and under which conditions it runs.
@@ -155,7 +138,7 @@ func (c *comparison) compareChecks() {
 			c.found(old.file, &judgement{Unclear, setting{line: old.line}, true, old.String() + " replaced"})
 		default:
 			level := Weaker
-			if old.kind == "build" && old.class != project.CIConfig {
+			if old.kind == "build" && old.class != project.CIConfig || old.kind == "lint" || old.kind == "types" {
 				level = Unclear
 			}
 			c.found(old.file, &judgement{level, setting{line: old.line}, true, old.String() + " removed"})
@@ -191,19 +174,12 @@ func cost(all []judgement) int {
 	return n
 }
 
-// replacedBy reports whether the file has a new check of the same kind that is not narrowed.
+// replacedBy reports whether the file still has, or gained, a check of the same kind.
 func (c *comparison) replacedBy(old *check) bool {
 	return slices.ContainsFunc(c.now, func(now check) bool {
 		same := now.kind == old.kind || now.kind == "all" || severalChecks().MatchString(now.id) ||
 			old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
-		if !same || now.file != old.file || now.forgiven != "" || slices.ContainsFunc(c.old, func(o check) bool {
-			return o.id == now.id && o.file == now.file && o.job() == now.job()
-		}) {
-			return false
-		}
-		bare := now
-		bare.options = nil
-		return !slices.ContainsFunc(weakened(&bare, &now), func(j judgement) bool { return j.level == Weaker })
+		return same && now.file == old.file && now.forgiven == ""
 	})
 }
 
@@ -213,7 +189,11 @@ func weakened(old, now *check) []judgement {
 	if now.forgiven != "" && old.forgiven == "" {
 		all = append(all, judgement{Weaker, setting{line: now.line}, false, "its failure is ignored (" + now.forgiven + ")"})
 	}
-	for _, d := range difference(project.RunnerConfig, old.options, now.options) {
+	class := project.RunnerConfig
+	if old.kind == "lint" || old.kind == "types" {
+		class = project.LintConfig
+	}
+	for _, d := range difference(class, old.options, now.options) {
 		if j := d.judge(); j != nil {
 			all = append(all, *j)
 		}

@@ -234,7 +234,8 @@ func literal(w string) bool {
 func keyword(w string) bool {
 	switch w {
 	case "const", "let", "var", "val", "export", "default", "def", "function", "static", "return", "import", "from", "new",
-		"async", "await", "public", "private", "final", "class", "if", "else", "for", "in", "use", "require", "fun", "apply":
+		"async", "await", "public", "private", "final", "class", "if", "else", "for", "in", "use", "require", "fun", "apply",
+		"by":
 		return true
 	}
 	return false

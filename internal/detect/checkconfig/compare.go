@@ -167,25 +167,14 @@ func (c *comparison) compareFile(i int) {
 	case !now.readable || !old.readable:
 		c.found(i, &judgement{Unclear, setting{}, false, "configuration cannot be read"})
 	case baseline(f):
-		c.compareBaseline(i)
-	case now.path == "" && old.class != project.CIConfig && old.class != project.Manifest && !helper(f.OldPath):
-		c.removed(i)
-	case old.class == project.CIConfig:
-		c.compareWorkflow(i)
-	default:
-		c.compareSettings(i, false)
-	}
-}
-
-// compareWorkflow compares what starts the checks of a workflow, and variables with options.
-func (c *comparison) compareWorkflow(i int) {
-	old, now := triggersOf(&c.olds[i]), triggersOf(&c.news[i])
-	if len(now) > 0 && slices.ContainsFunc(c.old, func(k check) bool { return k.file == i }) {
-		for _, j := range compareTriggers(old, now) {
-			c.found(i, &j)
+		if len(difference(f.Class, old.settings, now.settings)) > 0 {
+			c.found(i, &judgement{Unclear, setting{}, false, "list of accepted errors changed"})
 		}
+	case now.path == "" && old.class != project.CIConfig && old.class != project.Manifest && !helper(f.OldPath):
+		c.found(i, &judgement{Unclear, setting{line: 1}, true, "configuration removed"})
+	default:
+		c.compareSettings(i, old.class == project.CIConfig)
 	}
-	c.compareSettings(i, true)
 }
 
 // compareSettings compares the settings of a file; of a workflow only options in variables
@@ -193,59 +182,28 @@ func (c *comparison) compareWorkflow(i int) {
 func (c *comparison) compareSettings(i int, workflow bool) {
 	old, now := expanded(&c.olds[i]), expanded(&c.news[i])
 	changes := difference(c.files[i].Class, old, now)
-	preset := slices.ContainsFunc(changes, addsPreset)
 	for _, d := range changes {
-		j := d.judge()
-		if j == nil || c.moved(j) || c.wasExcluded(j) {
+		if workflow && starts(d.path) {
+			if len(d.gone) > 0 || len(d.path) > 2 {
+				c.found(i, d.unclear())
+			}
 			continue
 		}
-		if preset && j.old || c.undefined(i, &d, j) || c.translated(i) {
-			j.level = Unclear
-		}
+		j := d.judge()
 		switch {
+		case j == nil:
+			continue
 		case workflow && !flags(&d) && !fewer(&d):
 			continue
 		case helper(c.files[i].Path()) && !strong(&d, j):
 			continue
 		case c.files[i].Class == project.Manifest && j.level == Unclear && !telling(d.group):
 			continue
-		case c.olds[i].path == "" && (j.level == Unclear || c.fresh(i)):
+		case c.olds[i].path == "" && j.level == Unclear:
 			continue
 		}
 		c.found(i, j)
 	}
-}
-
-// translated reports whether settings became a program, which cannot be compared one by one.
-func (c *comparison) translated(i int) bool {
-	f := &c.files[i]
-	return f.OldPath != "" && f.NewPath != "" && f.OldPath != f.NewPath && formatOf(f.NewPath, f.New) == inCode &&
-		formatOf(f.OldPath, f.Old) != inCode
-}
-
-// undefined reports whether a task is no longer run by another one because it was removed.
-func (c *comparison) undefined(i int, d *change, j *judgement) bool {
-	switch innermost(d.path) {
-	case "default", "needs", "depends-on":
-		return j.old && !strings.Contains(string(c.files[i].New), j.at.value)
-	}
-	return false
-}
-
-// addsPreset reports whether a change adds a set of rules, which may have the removed ones.
-func addsPreset(d change) bool {
-	if len(d.added) == 0 || len(d.gone) > 0 && d.gone[0].value == d.added[0].value {
-		return false
-	}
-	switch key := innermost(d.path); key {
-	case "extends", "presets", "preset":
-		return true
-	case "version": // of golangci-lint
-		return d.group == "version"
-	case "no-namespace-schema-location": // of phpunit
-		return len(d.gone) > 0
-	}
-	return strings.Contains(d.group, "rules.@")
 }
 
 // expanded splits values that are options into settings, and leaves out commands.
@@ -277,69 +235,6 @@ func fewer(d *change) bool {
 	return len(d.gone) > len(d.added) && (kindOf(d.path) == platform || d.group == "owners")
 }
 
-// moved reports whether a lost value is in another file or under another key of the new
-// version.
-func (c *comparison) moved(j *judgement) bool {
-	if !j.old || j.at.value == "" {
-		return false
-	}
-	key := j.at.key()
-	return slices.ContainsFunc(c.news, func(v version) bool {
-		return slices.ContainsFunc(v.settings, func(s setting) bool {
-			return s.key() == key && s.value == j.at.value && s.group() != j.at.group()
-		})
-	})
-}
-
-// wasExcluded reports whether a new exclusion was one in another file or under another key.
-func (c *comparison) wasExcluded(j *judgement) bool {
-	return !j.old && slices.ContainsFunc(c.olds, func(v version) bool {
-		return slices.ContainsFunc(v.settings, func(s setting) bool {
-			return s.value == j.at.value && s.group() != j.at.group() && kindOf(s.path) == excludes
-		})
-	})
-}
-
-// fresh reports whether a new file belongs to a new package, in a folder that does not hold
-// tests: it restricts nothing that was checked before.
-func (c *comparison) fresh(i int) bool {
-	dir := path.Dir(c.files[i].NewPath)
-	if variant().MatchString(c.files[i].NewPath) {
-		return true
-	}
-	if dir == "." || project.Classify(path.Join(dir, "a.py")).Class == project.TestFile {
-		return false
-	}
-	return slices.ContainsFunc(c.files, func(f File) bool {
-		return f.Class == project.Manifest && f.OldPath == "" && path.Dir(f.NewPath) == dir
-	})
-}
-
-// variant matches settings of a compiler for one purpose.
-var variant = lazyregexp.New(`(^|/)[tj]sconfig\.\w+\.json$`)
-
-// removed reports a configuration that was deleted: unclear if another one of its class is
-// new, or if the tool that it belongs to was removed from a manifest.
-func (c *comparison) removed(i int) {
-	f := &c.files[i]
-	tool, level := toolOf(f.OldPath), Weaker
-	for k := range c.files {
-		o := &c.files[k]
-		if o.Class == project.Manifest && o.NewPath == "" && within(f.OldPath, path.Dir(o.OldPath)) {
-			return // its package was removed; the tests of one are compared by themselves
-		}
-		had, has := strings.Contains(string(o.Old), tool), strings.Contains(string(o.New), tool)
-		if k != i && (o.Class == f.Class && o.OldPath == "" || o.Class == project.Manifest && had && !has ||
-			o.Class == project.Manifest && !had && has) {
-			level = Unclear
-		}
-	}
-	c.found(i, &judgement{level, setting{line: 1}, true, "configuration removed"})
-}
-
-// within reports whether a file is in a folder other than the project's own, or below it.
-func within(file, dir string) bool { return dir != "." && strings.HasPrefix(file, dir+"/") }
-
 // level adds a finding to files without one, and lowers those of workflows that do not run
 // for changes, and of code that is not only settings.
 func (c *comparison) level() {
@@ -347,28 +242,47 @@ func (c *comparison) level() {
 	for i := range c.findings {
 		f := &c.findings[i]
 		seen[f.file] = true
-		if c.files[f.file].Class == project.CIConfig && !triggersOf(&c.olds[f.file]).checksChanges() {
+		if c.files[f.file].Class == project.CIConfig && !forChanges(&c.olds[f.file]) {
 			f.Level = min(f.Level, Unclear)
 		}
 	}
 	for i := range c.files {
 		f := &c.files[i]
 		differs := len(difference(f.Class, c.olds[i].settings, c.news[i].settings)) > 0
-		switch {
-		case seen[i], helper(f.Path()):
-		case differs:
+		if !seen[i] && differs && !helper(f.Path()) {
 			c.findings = append(c.findings, placed{Finding{Path: f.Path()}, i})
-		case c.otherCode(f):
-			c.findings = append(c.findings, placed{Finding{Path: f.Path(), Level: Unclear, Text: "code changed, no setting"}, i})
 		}
 	}
 	slices.SortStableFunc(c.findings, func(a, b placed) int { return a.file - b.file })
 }
 
-// otherCode reports whether a file is a program of which other code than settings changed.
-func (c *comparison) otherCode(f *File) bool {
-	return f.OldPath != "" && f.NewPath != "" && f.Class != project.Manifest && !helper(f.NewPath) &&
-		formatOf(f.NewPath, f.New) == inCode && !sameCode(f)
+// starts reports whether a setting of a workflow says when it runs. YAML reads "on" as true.
+func starts(path []string) bool { return len(path) > 0 && (path[0] == "on" || path[0] == "true") }
+
+// forChanges reports whether a workflow runs for pull requests, or for pushes that are not only
+// of tags. Files of other systems always do.
+func forChanges(f *version) bool {
+	other := true
+	for i := range f.settings {
+		s := &f.settings[i]
+		if !starts(s.path) {
+			continue
+		}
+		other = false
+		event := s.value
+		if len(s.path) > 1 && !strings.HasPrefix(s.path[1], "#") {
+			event = s.path[1]
+		}
+		switch event {
+		case "pull_request", "pull_request_target", "merge_group", "workflow_call":
+			return true
+		case "push":
+			if len(s.path) < 3 || s.path[2] != "tags" {
+				return true
+			}
+		}
+	}
+	return other
 }
 
 var helperName = lazyregexp.New(`(?i)^(conftest|sitecustomize|noxfile)\.py$|_helper\.rb$|^pest\.php$|(setup|^setupTests)[.-].*[jt]sx?$|` +

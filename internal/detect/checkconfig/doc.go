@@ -9,5 +9,6 @@
 //  4. checks.go finds the checks that were removed, restricted, or that no longer fail.
 //
 // What got weaker blocks. What cannot be decided (an unknown key, code that is not only
-// settings) is unclear. Everything else is harmless.
+// settings), and a rule, a file or an exception of a linter, is unclear. Everything else is
+// harmless.
 package checkconfig

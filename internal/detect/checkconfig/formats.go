@@ -38,7 +38,7 @@ func (w *tomlReader) value(at []string, v any) {
 		}
 	case []map[string]any:
 		for i, inner := range v {
-			w.value(joined(at, tableName(inner, i)), inner)
+			w.value(joined(at, fmt.Sprintf("#%d", i)), inner)
 		}
 	case []any:
 		for i, inner := range v {
@@ -49,16 +49,6 @@ func (w *tomlReader) value(at []string, v any) {
 		s.line = w.find(s.key(), s.value)
 		w.all = append(w.all, s)
 	}
-}
-
-// tableName identifies a table of a list.
-func tableName(table map[string]any, i int) string {
-	for _, key := range []string{"id", "name", "module"} {
-		if v, ok := table[key]; ok {
-			return "#id " + fmt.Sprint(v)
-		}
-	}
-	return fmt.Sprintf("#%d", i)
 }
 
 // find returns the first line with the value at or after the key; that of the key if there

@@ -157,8 +157,8 @@ func kindOf(path []string) kind {
 		}
 	}
 	found := unknown
-	for _, w := range all {
-		if found = matchKey(w); found != unknown {
+	for i, w := range all {
+		if found = matchKey(w); found != unknown && (found != narrows || i == 0) {
 			break
 		}
 	}

@@ -2,11 +2,9 @@ package checkconfig
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/project"
-	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
@@ -57,66 +55,4 @@ var acceptedName = lazyregexp.New(`(?i)baseline|[-_.]exclu|suppress`)
 // baseline reports whether a file lists accepted errors.
 func baseline(f *File) bool {
 	return f.Class == project.LintConfig && acceptedName().MatchString(path.Base(f.Path()))
-}
-
-// compareBaseline compares lists of accepted errors by their number.
-func (c *comparison) compareBaseline(i int) {
-	n := 0
-	var first *setting
-	for _, d := range difference(project.LintConfig, c.olds[i].settings, c.news[i].settings) {
-		for k := range d.added {
-			s := &d.added[k]
-			if f, numeric := number(s.value); numeric {
-				n += int(f)
-			}
-			if n++; first == nil {
-				first = s
-			}
-		}
-		for _, s := range d.gone {
-			if f, numeric := number(s.value); numeric {
-				n -= int(f)
-			}
-			n--
-		}
-	}
-	switch {
-	case first == nil:
-	case n > 0 && !c.upgraded(i):
-		c.found(i, &judgement{Weaker, *first, false, "accepted errors added: " + shown(first.value)})
-	default:
-		c.found(i, &judgement{Unclear, *first, false, "accepted errors replaced: " + shown(first.value)})
-	}
-}
-
-// upgraded reports whether the change has another version of the tool of a baseline.
-func (c *comparison) upgraded(i int) bool {
-	tool := toolOf(c.files[i].Path())
-	versions := func(text []byte) string {
-		var all []string
-		for line := range strings.Lines(string(text)) {
-			if strings.Contains(strings.ToLower(line), tool) && digits().MatchString(line) {
-				all = append(all, line)
-			}
-		}
-		return strings.Join(all, "")
-	}
-	return slices.ContainsFunc(c.files, func(f File) bool {
-		old, now := versions(f.Old), versions(f.New)
-		return f.Class == project.Manifest && now != "" && old != now
-	})
-}
-
-// sameCode reports whether both versions of a program have the same tokens.
-func sameCode(f *File) bool {
-	old, now := syntax.Tokens(f.OldPath, string(f.Old)), syntax.Tokens(f.NewPath, string(f.New))
-	if len(old) != len(now) {
-		return false
-	}
-	for i := range old {
-		if old[i].Meaning() != now[i].Meaning() {
-			return false
-		}
-	}
-	return true
 }

@@ -73,8 +73,23 @@ type judgement struct {
 	text  string
 }
 
+// lints reports whether a setting is one of a linter or a type checker. A rule, a file or a
+// plugin less is unclear there: ordinary work does that as often as cheats.
+func (c *change) lints() bool {
+	kind := checkOf(c.group)
+	return c.class == project.LintConfig || kind == "lint" || kind == "types"
+}
+
 // judge returns what a changed setting means; nil if it is harmless.
 func (c *change) judge() *judgement {
+	j := c.judgeValue()
+	if j != nil && c.lints() && (len(c.gone) == 0 || len(c.added) == 0) {
+		j.level = min(j.level, Unclear)
+	}
+	return j
+}
+
+func (c *change) judgeValue() *judgement {
 	k := kindOf(c.path)
 	if k == neutral {
 		return nil
@@ -90,7 +105,11 @@ func (c *change) judge() *judgement {
 	if j, ok := c.switches(k); ok {
 		return j
 	}
-	return c.lists(k)
+	j := c.lists(k)
+	if j != nil && c.lints() {
+		j.level = Unclear
+	}
+	return j
 }
 
 func (c *change) weaker(level Level, s setting, old bool, format string, args ...any) *judgement {
@@ -278,8 +297,7 @@ func (c *change) lists(k kind) *judgement {
 		if len(gone) == 0 {
 			return nil
 		}
-		gone = slices.DeleteFunc(gone, func(s setting) bool { return retired().MatchString(s.value) })
-		if len(added) > 0 && k == strict || len(gone) == 0 {
+		if len(added) > 0 { // others instead
 			return c.unclear()
 		}
 		return c.weaker(Weaker, gone[0], true, "%s removed", shown(gone[0].value))
@@ -338,19 +356,16 @@ func (c *change) soft() bool {
 
 // selected compares lists of what is checked.
 func (c *change) selected(gone, added []setting) *judgement {
-	if at := slices.IndexFunc(added, func(s setting) bool { return strings.HasPrefix(s.value, "!") }); at >= 0 {
-		if j := c.excluded(nil, added[at:at+1]); j != nil {
-			return j
-		}
-	}
 	present := slices.Concat(added, c.kept)
 	for _, s := range gone {
-		if !slices.ContainsFunc(present, func(n setting) bool { return covers(n.value, s.value) }) {
-			if len(c.kept) == 0 && len(added) == 0 {
-				return c.unclear() // the default selects all
-			}
-			return c.weaker(Weaker, s, true, "%s removed", shown(s.value))
+		if slices.ContainsFunc(present, func(n setting) bool { return covers(n.value, s.value) }) {
+			continue
 		}
+		narrower := func(n setting) bool { return covers(s.value, n.value) }
+		if len(added) > 0 && !slices.ContainsFunc(added, narrower) || len(present) == 0 {
+			return c.unclear() // another path, or the default, which selects all
+		}
+		return c.weaker(Weaker, s, true, "%s removed", shown(s.value))
 	}
 	isPath := func(s setting) bool { return strings.ContainsAny(s.value, "./*") }
 	if len(added) == 0 || slices.ContainsFunc(c.before, isPath) {
@@ -359,15 +374,12 @@ func (c *change) selected(gone, added []setting) *judgement {
 	if slices.ContainsFunc(added, func(s setting) bool { return broad(s.value) }) {
 		return nil
 	}
-	if slices.ContainsFunc(added, func(s setting) bool { return oneFile().MatchString(s.value) }) {
+	isFile := func(s setting) bool { return oneFile().MatchString(s.value) }
+	if innermost(c.path) == "args" && slices.ContainsFunc(added, isFile) {
 		return c.replaced(Weaker)
 	}
 	return c.unclear()
 }
-
-// retired are linters that do not exist any more.
-var retired = lazyregexp.New(`^(exportloopref|gosimple|stylecheck|typecheck|tenv|deadcode|structcheck|varcheck|scopelint|` +
-	`golint|interfacer|maligned|ifshort|nosnakecase|gomnd|execinquery)$`)
 
 // oneFile matches the name of a file of code, or of a test in it.
 var oneFile = lazyregexp.New(`\.(py|rb|[cm]?[jt]sx?|php|java|kt|cs|rs|go|feature|ml|exs?)\b|::|_test\b`)

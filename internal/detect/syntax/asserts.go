@@ -212,7 +212,7 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	}
 	a.Bare, a.Self, a.Kind, a.at = u.bare(i), u.comparesItself(i, begin, end, u.sameCode), u.asksKind(begin, end), begin
 	a.Echo = !a.Self && u.comparesItself(i, begin, end, u.sameComputed)
-	if slices.ContainsFunc(u.dead, func(s [2]int) bool { return s[0] <= i && i < s[1] }) {
+	if !u.lang.ofTypes[u.at(i)] && slices.ContainsFunc(u.dead, func(s [2]int) bool { return s[0] <= i && i < s[1] }) {
 		a.Strength = Trivial // it never runs
 	}
 	return a

@@ -12,7 +12,7 @@
 //   - unit.go has the tokens with their brackets and statements, hashes.go their multisets, values.go what
 //     is assigned to a name;
 //   - declare.go finds declarations, titled.go the tests that are calls with a title;
-//   - tests.go decides which declarations are tests; tables.go, loops.go and narrow.go read their rows;
+//   - tests.go decides which declarations are tests; tables.go and loops.go read their rows;
 //   - asserts.go finds assertions, strength.go weighs them; hollow.go, dead.go, under.go and caught.go
 //     find those that cannot fail, never run, run under a condition, or whose failure is lost;
 //   - skips.go, hooks.go and skipwhen.go read whether and when a test is skipped;

@@ -81,28 +81,6 @@ func CodeIgnored(was, now *Model) bool {
 	return false
 }
 
-// failingValue reports whether the value [from, to) is a failure: false, a number other than zero,
-// or a name or text with a word for it.
-func (u *unit) failingValue(from, to int) bool {
-	to = u.trimmed(from, to)
-	if to <= from || to-from > maxConstant {
-		return false
-	}
-	if u.at(from) == "-" {
-		from++
-	}
-	switch s := u.at(from); {
-	case to-from == 1 && u.kindAt(from) == lex.Number:
-		return strings.Trim(s, "0.") != ""
-	case to-from == 1 && strings.EqualFold(s, "false"):
-		return true
-	}
-	if !u.namesValue(from, to) {
-		return false
-	}
-	return failureWord(strings.ToLower(u.at(to - 1)))
-}
-
 // failureWord reports whether a name in lower case says that something failed.
 func failureWord(s string) bool {
 	return containsAny(s, "fail", "err", "invalid", "reject", "denied", "unavailable")

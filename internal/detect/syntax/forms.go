@@ -82,8 +82,9 @@ type assertionForms struct {
 	declaresAt func(u *unit, i int) bool
 	// closures are the tokens that begin a function which is a value.
 	closures set
-	// failing are the calls that report the failure of a condition before them.
-	failing set
+	// failing are the calls that report the failure of a condition before them, ofTypes those that
+	// the compiler checks, also in code that never runs.
+	failing, ofTypes set
 	// handle is the parameter by which a test fails.
 	handle string
 	// closing are assertions after the test that they are about.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
-	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // readFunctions notes the functions and containers of a file, and the tokens outside them.
@@ -114,7 +113,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 			h.Cleans = u.cleansUp(i)
 			h.Rethrows, h.Plain = u.passesOn(i)
 			u.readOutcome(h, i)
-			if h.Dropped || h.Fallback {
+			if h.Dropped {
 				from, to := u.guarded(i)
 				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
 			}
@@ -129,11 +128,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if u.emptyResult(i+1) || u.zeroResult(i+1) {
 			f.Empties++
 		}
-		if u.failingValue(i+1, u.statementEnd(i)) {
-			f.Failing++
-		}
-	case u.exits(i):
-		f.Failing++
+	case u.exits(i): // ends the program
 	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
 		to := u.closer(i + 1)
 		key := mix(1, s)
@@ -196,9 +191,7 @@ func (u *unit) readShape(f *Function, d *decl) {
 	}
 	f.Stub = u.isStub(from, to)
 	last := u.trimmed(from, to)
-	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
-	f.Agrees = yes && checks().MatchString(f.Leaf)
-	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
+	f.AlwaysTrue = equalityNames()[f.Leaf] && last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
 	if u.at(from) == "return" {
 		if end := u.statementEnd(from); end < to-3 {
 			f.Early, f.EarlyLine = true, u.line(from)
@@ -243,8 +236,3 @@ func (u *unit) zeroResult(i int) bool {
 		return s == "default"
 	}
 }
-
-// checks matches names of functions that check whether a value is allowed or valid.
-var checks = lazyregexp.New(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +
-	`[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|` +
-	`[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)

@@ -232,33 +232,7 @@ func (u *unit) readOutcome(h *handler, i int) {
 		return
 	}
 	to = min(to, len(u.tok))
-	h.Fails = h.Rethrows
-	for j := from; j < to && !h.Fails; j++ {
-		h.Fails = u.isWord(j) && (u.exits(j) || u.at(j) == "return" && u.failingValue(j+1, min(u.statementEnd(j), to)))
-	}
-	for j := from; j < to; j++ {
-		if s := u.at(j); u.kindAt(j) == lex.Op && s == "(" {
-			j = u.closer(j) - 1
-		} else {
-			h.Sets = h.Sets || u.kindAt(j) == lex.Op && s == "="
-		}
-	}
-	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
-	h.Hands = u.handsError(i, from, to)
-	begin, end := u.lastValue(from, to)
-	tryFrom, tryTo := u.guarded(i)
-	was, wasEnd := u.lastValue(tryFrom, tryTo)
-	if was < 0 || emptyNames()[u.at(was)] {
-		return
-	}
-	same := func(begin, end int) bool {
-		return begin >= 0 && wasEnd-was == end-begin && u.mixed(1, was, wasEnd) == u.mixed(1, begin, end)
-	}
-	h.Alike = same(begin, end)
-	for j := from; j < to && !h.Alike; j++ { // under a condition
-		h.Alike = u.at(j) == "return" && u.isWord(j) && same(j+1, min(j+1+wasEnd-was, to)) && u.statementEnd(j) <= j+2+
-			wasEnd-was
-	}
+	h.Does, h.Told = u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
 }
 
 // calledIn returns the names called in [from, to) other than conversions and logging, each once.
@@ -272,108 +246,10 @@ func (u *unit) calledIn(from, to int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-// handsError reports whether the handler at i with the body [from, to) passes its error to a call
-// other than logging or formatting.
-func (u *unit) handsError(i, from, to int) bool {
-	name := u.errorName(i, from)
-	if name == "" {
-		return false
-	}
-	for j := from; j < to; j++ {
-		if u.at(j) != name || !u.isWord(j) {
-			continue
-		}
-		for k := j - 1; k >= from; k-- {
-			s := u.at(k)
-			if u.kindAt(k) != lex.Op || s == ")" && u.opener(k) >= from {
-				if s == ")" {
-					k = u.opener(k)
-				}
-				continue
-			}
-			if s == ";" || s == "{" || s == "}" {
-				break
-			}
-			if s == "(" && u.isWord(k-1) && k > from {
-				if w := u.at(k - 1); (!harmless(w) || collects()[plain(w)]) && w != "captureException" && w != "if" &&
-					w != "while" && w != "switch" {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// collects are calls that store their argument.
-var collects = sync.OnceValue(wordSet("append push pushback add addall put insert set"))
-
-// errorName returns the error variable of the handler at i with a body at from; empty for none.
-func (u *unit) errorName(i, from int) string {
-	if u.at(i+1) == "(" && u.isWord(i+2) && u.at(i+3) == ":" { // catch (e: E)
-		return u.at(i + 2)
-	}
-	for j := min(from, i+14) - 1; j > i; j-- {
-		if u.isWord(j) && !connectives()[u.at(j)] {
-			return u.at(j)
-		}
-	}
-	if u.at(i-1) == "." { // (err) => ...
-		for j := i + 2; j < i+5; j++ {
-			if u.isWord(j) && (u.at(j+1) == "=>" || u.at(j+1) == ")" && u.at(j+2) == "=>") {
-				return u.at(j)
-			}
-		}
-	}
-	return ""
-}
-
-// lastValue returns the short constant that is the result of a block; -1 for none.
-func (u *unit) lastValue(from, to int) (begin, end int) {
-	for to > from && (u.at(to-1) == ";" || u.at(to-1) == "}") {
-		to--
-	}
-	begin = to - 1
-	for begin > from && !u.tok[begin].First {
-		begin--
-	}
-	if begin < from || begin >= to {
-		return -1, -1
-	}
-	if u.at(begin) == "return" {
-		begin++
-	} else if !u.lang.lastValue {
-		return -1, -1
-	}
-	if to <= begin || to-begin > maxConstant || !u.namesValue(begin, to) {
-		return -1, -1
-	}
-	return begin, to
-}
-
 // handling returns the body of a handler, or the arguments of a promise's catch.
 func (u *unit) handling(i int) (from, to int) {
 	if u.at(i-1) == "." && u.at(i+1) == "(" {
 		return i + 2, u.closer(i+1) - 1
 	}
 	return u.handlerBody(i)
-}
-
-// emptyNames are empty values.
-var emptyNames = sync.OnceValue(wordSet("null nil None undefined NULL"))
-
-// maxConstant is the maximum length in tokens of a value that is compared.
-const maxConstant = 6
-
-// namesValue reports whether [from, to) is a name or a literal.
-func (u *unit) namesValue(from, to int) bool {
-	for j := from; j < to; j++ {
-		if s := u.at(j); u.kindAt(j) == lex.Op && s != "." && s != "::" && s != "-" && s != ":" {
-			return false
-		}
-	}
-	last := u.at(to - 1)
-	return to-from == 1 && (u.kindAt(from) != lex.Word || strings.EqualFold(last, "true") ||
-		strings.EqualFold(last, "false") || strings.ToUpper(last) == last) ||
-		to-from > 1 && (u.at(from) == ":" || u.at(from) == "-" || u.at(to-2) == "." || u.at(to-2) == "::")
 }

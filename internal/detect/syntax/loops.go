@@ -261,7 +261,6 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		if inside && !u.assertsWithin(l.body[0], l.body[1], helpers) {
 			continue
 		}
-		u.readNarrowed(t, d, &l)
 		if u.kindAt(l.list) == lex.Text {
 			u.addRows(t, u.listCases(l.list))
 			continue

@@ -28,9 +28,7 @@ type Model struct {
 	// Offers are the names that the file re-exports, sorted.
 	Offers []string
 
-	// Hidden are tests replaced by a later declaration of the same name.
-	Hidden []Hidden
-	Exits  Exits
+	Exits Exits
 	// Build is the build constraint of the file.
 	Build string
 	// Notes is the text of the comments, to recognize a test that was commented out.
@@ -89,7 +87,6 @@ type Test struct {
 	Asserts []Assertion
 	Cases   []Case
 
-	Narrowed []Narrowing
 	All      multiset.Hashes // of all tokens
 	Telling  multiset.Hashes
 	Literals multiset.Hashes
@@ -108,12 +105,6 @@ type Test struct {
 	Caught int // assertions whose failure is caught
 
 	BodyHash uint64
-}
-
-// Hidden is a test that never runs, because a later one has its name.
-type Hidden struct {
-	Name string
-	Line int
 }
 
 // When is a condition under which a test is skipped.
@@ -165,17 +156,14 @@ type Function struct {
 	Handlers  []handler
 	Throws    int
 	Empties   int // return null and the like
-	Failing   int // return 1 and the like, and exits with an error code
 
 	Fixed      int // special cases with constant results
 	Stub       bool
 	AlwaysTrue bool
-	// Agrees is set when it always returns true although its name says that it checks.
-	Agrees    bool
-	Early     bool // returns before its work
-	EarlyLine int
-	BodyHash  uint64
-	Calls     multiset.Hashes
+	Early      bool // returns before its work
+	EarlyLine  int
+	BodyHash   uint64
+	Calls      multiset.Hashes
 	// Vouchers are calls whose name says that they check.
 	Vouchers multiset.Hashes
 	// Askers are the calls that may check something, each once; Given has the pairs of each with
@@ -232,23 +220,17 @@ type Guard struct {
 type handler struct {
 	Line    int
 	Dropped bool // it ignores the error
-	// Fallback is set when it uses an empty value as fallback, Expected when the error means that
-	// something optional is missing.
-	Fallback, Expected bool
-	Broad              bool
-	Cleans             bool            // the guarded code only closes or removes something
-	Guarded            multiset.Hashes // distinctive tokens of the guarded code, when the error is dropped
+	// Expected is set when the error means that something optional is missing.
+	Expected bool
+	Broad    bool
+	Cleans   bool            // the guarded code only closes or removes something
+	Guarded  multiset.Hashes // distinctive tokens of the guarded code, when the error is dropped
 	// Rethrows is set when it passes an error on, Plain when it calls nothing that may do so.
 	Rethrows, Plain bool
-	// Fails is set when it passes an error on or returns an error value, Alike when it returns the
-	// same value as the success path.
-	Fails, Alike bool
-	// Sets is set when it assigns a value, Hands when it passes the error to a call.
-	Sets, Hands bool
-	// Called are the names that it calls, Does its distinctive tokens, Told the words it prints.
-	Called, Does, Told multiset.Hashes
-	Body               uint64
-	S                  string
+	// Does are its distinctive tokens, Told the words it prints.
+	Does, Told multiset.Hashes
+	Body       uint64
+	S          string
 }
 
 // Mark is a sequence of tokens, or part of a comment, that instructs a tool or a runner.
@@ -287,7 +269,6 @@ func (r *Reader) Read(lang *Language, path, src string) *Model {
 func (u *unit) model() *Model {
 	m := &Model{Path: u.path}
 	u.findTests()
-	m.Hidden = u.hidden
 	u.readTests(m)
 	u.readFunctions(m)
 	u.readLines(m)

@@ -30,7 +30,7 @@ func javascript() Language {
 		functionForms: functionForms{public: (*unit).scriptPublic, readOffers: (*unit).handedOn,
 			catches: (*unit).promiseCatch,
 			asks:    words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")},
-		assertionForms: assertionForms{isAssertion: (*unit).scriptAsserts,
+		assertionForms: assertionForms{ofTypes: words("expectTypeOf assertType"), isAssertion: (*unit).scriptAsserts,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return (u.at(i) == "expect" && !alone && u.at(i-1) != "." || u.at(i) == "should" && alone) && u.chainEnds(end)
 			},
@@ -438,9 +438,6 @@ func (u *unit) promiseCatch(h *handler, i int) {
 	for k := i + 2; k < min(end, i+9); k++ {
 		if u.at(k) == "=>" {
 			h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || oneOf(u.at(k+1), "null", "undefined")
-			h.Fallback = u.at(k+1) != "{" && !anyOf(k+1, end, func(j int) bool {
-				return u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw"
-			})
 		}
 	}
 }

@@ -25,7 +25,9 @@ func readSilence(note *commentRule, s string) Silence {
 		}
 	}
 	switch note.S {
-	case "nosec", "@ts-expect-error": // a reason says which error is meant
+	case "@ts-ignore", "@ts-expect-error": // they name no rules; ordinary work uses them
+		found.Named = true
+	case "nosec": // a reason says which error is meant
 		found.Named = namesRules(note, rest) || found.Words >= reasonWords
 	case "@phpstan-ignore":
 		found.Named = !strings.Contains(form, "line") && namesRules(note, rest)

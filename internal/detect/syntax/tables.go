@@ -24,12 +24,6 @@ func (u *unit) tableCases(t *Test, d *decl) {
 				u.addRows(t, u.textRows(j+2, false))
 			}
 		}
-		if tableAnnotations()[a.name] {
-			u.narrowed(t, a.from, a.to)
-		}
-	}
-	if d.kind == declTest {
-		u.narrowed(t, d.start, d.body)
 	}
 	for _, name := range u.providers(d) {
 		u.addRows(t, u.namedRows(name, d))

@@ -64,17 +64,12 @@ func (u *unit) helper(i int, helpers set) *Test {
 
 // findTests notes which declarations are tests.
 func (u *unit) findTests() {
-	u.tests, u.hidden = u.tests[:0], nil
+	u.tests = u.tests[:0]
 	for i := range u.decls {
 		u.tests = append(u.tests, u.isTest(i))
 	}
 	for i := range u.decls {
-		if u.tests[i] && !u.collected(i) {
-			u.tests[i] = false
-			if u.shadowed(i) {
-				u.hidden = append(u.hidden, Hidden{strings.Clone(u.fullName(i)), u.line(u.decls[i].at)})
-			}
-		}
+		u.tests[i] = u.tests[i] && u.collected(i)
 	}
 }
 

@@ -34,7 +34,6 @@ type unit struct {
 	// inTests is set for a test file, by its name; tests has an entry for each declaration.
 	inTests bool
 	tests   []bool
-	hidden  []Hidden
 	// dead are the spans of test code that never runs.
 	dead [][2]int
 	// skipPlaces are the conditions under which tests are skipped; see skipwhen.go.

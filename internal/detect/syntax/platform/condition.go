@@ -31,11 +31,6 @@ type Condition struct {
 // Explains reports whether the condition is a valid reason for a skip: the system, or something
 // that the tests use. A condition that always holds, or holds on usual machines, is none.
 func (c *Condition) Explains() bool {
-	for _, one := range c.alternatives() {
-		if !one.Explains() {
-			return false
-		}
-	}
 	switch {
 	case c.Always(), checked().MatchString(c.Text):
 		return false
@@ -51,39 +46,13 @@ func (c *Condition) Explains() bool {
 	return c.Used && ofInstalled().MatchString(c.Text)
 }
 
-// alternatives returns the alternatives that test only the environment. Each skips the test alone
-// wherever its variable is unset.
-func (c *Condition) alternatives() []Condition {
-	text := c.Own
-	if text == "" {
-		text = c.Text
-	}
-	if c.RunsWhen || c.Used || eitherAnd().MatchString(text) {
-		return nil
-	}
-	parts := eitherOr().Split(text, -1)
-	if len(parts) < 2 {
-		return nil
-	}
-	var all []Condition
-	for _, s := range parts {
-		if ofEnvironment().MatchString(s) {
-			one := *c
-			one.Text, one.Own = s, s
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
 // Always reports whether the condition skips the test on every machine in use.
 func (c *Condition) Always() bool {
 	if rare().MatchString(c.Text) || c.Language == "go" && (strings.Contains(c.Text, "!testing.Short()") || c.RunsWhen &&
 		strings.HasPrefix(c.Text, "testing.Short()")) {
 		return true
 	}
-	if !c.RunsWhen && (orTrue().MatchString(c.Text) || everySystem(c.Text)) || c.RunsWhen &&
-		andFalse().MatchString(c.Text) {
+	if !c.RunsWhen && orTrue().MatchString(c.Text) || c.RunsWhen && andFalse().MatchString(c.Text) {
 		return true
 	}
 	if m := build().FindStringSubmatch(c.Text); m != nil && c.Language == "go" {
@@ -101,14 +70,6 @@ func (c *Condition) plain() string {
 		return named().ReplaceAllString(c.Text, "")
 	}
 	return c.Text
-}
-
-// everySystem reports whether a text names all systems without a negation.
-func everySystem(text string) bool {
-	s := strings.ToLower(text)
-	return strings.Contains(s, "linux") && strings.Contains(s, "win") &&
-		(strings.Contains(s, "mac") || strings.Contains(s, "darwin")) &&
-		!strings.Contains(s, "!") && !strings.Contains(s, "not") && !strings.Contains(s, "&&")
 }
 
 var (
@@ -129,9 +90,7 @@ var (
 	rare = lazyregexp.New(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|` +
 		`hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|` +
 		`sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`)
-	build     = lazyregexp.New(`^(!?)go1\.(\d+)$`)
-	eitherOr  = lazyregexp.New(`\|\||\bor\b`)
-	eitherAnd = lazyregexp.New(`&&|\band\b`)
-	orTrue    = lazyregexp.New(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`)
-	andFalse  = lazyregexp.New(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`)
+	build    = lazyregexp.New(`^(!?)go1\.(\d+)$`)
+	orTrue   = lazyregexp.New(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`)
+	andFalse = lazyregexp.New(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`)
 )
