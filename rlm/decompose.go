@@ -411,5 +411,8 @@ func lastError(t *perdure.Task) string {
 	if t.Error == nil {
 		return string(t.State)
 	}
+	if t.Error.Message == "" { // cancelled without a reason
+		return t.Error.Kind
+	}
 	return clip.Bytes(fmt.Sprintf("%s: %s", t.Error.Kind, t.Error.Message), shownPrompt)
 }

@@ -78,6 +78,9 @@ type ExecutorConfig struct {
 	// [github.com/perdure/perdure/worker.Worker] whose handler this executor is. Nil: each sub-call
 	// of a REPL goes through the queue, which takes longer.
 	Do func(l, child *perdure.Lease)
+	// Stopping reports whether that worker is stopping: a REPL then goes back to the queue instead
+	// of asking for its next reply. Nil: never.
+	Stopping func() bool
 	// Logger: nil discards.
 	Logger *slog.Logger
 }

@@ -66,6 +66,8 @@ type bench struct {
 	here   func(*perdure.Lease) // does the work of a child; nil: worker, the one of work, does
 	worker *worker.Worker
 	models models
+	// stopping reports whether the worker is stopping; nil: never.
+	stopping func() bool
 }
 
 func newBench(t *testing.T, m models) *bench {
@@ -81,7 +83,8 @@ func (b *bench) open() {
 	s, err := perdure.Open(b.Context(), perdure.Config{Dir: b.dir})
 	b.ok(err)
 	b.store = s
-	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: s, Resolver: b.models, Do: b.do})
+	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: s, Resolver: b.models, Do: b.do,
+		Stopping: func() bool { return b.stopping != nil && b.stopping() }})
 	b.ok(err)
 }
 

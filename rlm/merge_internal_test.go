@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 )
 
@@ -72,5 +73,22 @@ func TestMissingIsBounded(t *testing.T) {
 	}
 	if len(d.Missing) != maxMissing || d.MoreMissing != 203 {
 		t.Errorf("%d are listed and %d counted", len(d.Missing), d.MoreMissing)
+	}
+}
+
+// The error of a task that was cancelled without a reason is the kind alone.
+func TestLastError(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		task perdure.Task
+		want string
+	}{
+		{perdure.Task{State: perdure.Failed}, "failed"},
+		{perdure.Task{Error: &perdure.TaskError{Kind: "cancelled"}}, "cancelled"},
+		{perdure.Task{Error: &perdure.TaskError{Kind: "model", Message: "it refused"}}, "model: it refused"},
+	} {
+		if got := lastError(&tt.task); got != tt.want {
+			t.Errorf("lastError is %q, want %q", got, tt.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
@@ -71,7 +72,7 @@ func (a *attempt) repl(ctx context.Context) error {
 }
 
 // converse runs turns until there is an answer. parked reports that the task waits for
-// sub-calls, and that its lease has ended.
+// sub-calls, or is queued because the worker is stopping, and that its lease has ended.
 func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err error) {
 	for {
 		for len(c.outcomes) < len(c.blocks) {
@@ -86,6 +87,10 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 			return false, a.finish(ctx, c, c.final)
 		}
 		c.endTurn()
+		if stopping := a.e.cfg.Stopping; stopping != nil && stopping() {
+			err := a.leave(c, func() error { return a.l.Release(ctx) })
+			return err == nil, err
+		}
 		if c.number == a.node.Repl.Turns {
 			return false, a.lastAnswer(ctx, c)
 		}
@@ -204,12 +209,12 @@ func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error
 // endEarly completes the task as partial if the budget ended it: with the best answer so far.
 // A resumed run goes on from there.
 func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
-	f, ok := errors.AsType[*attemptError](err)
-	if !ok || f.kind != KindBudget || c.number == 0 {
+	over := failedAs(err, KindBudget) || errors.Is(err, perdure.ErrBudgetExceeded) // calls, or tasks
+	if !over || c.number == 0 {
 		return err
 	}
 	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
-	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", c.number, f)))
+	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", c.number, err)))
 	text := c.draft
 	if text == "" {
 		text = "(no answer: the budget ended before the code had set one)"

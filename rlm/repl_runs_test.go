@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,27 @@ func TestReplRuns(t *testing.T) {
 	}
 }
 
+// A REPL asks for no further reply when the worker is stopping: its task is queued, and goes on
+// with the next turn in the next worker.
+func TestReplOfAStoppingWorker(t *testing.T) {
+	t.Parallel()
+	m := script(t, turns("", block("x = 5"), block("x += 1"), block("FINAL(x)")))
+	b := newBench(t, models{"mock:m": m})
+	var stops atomic.Int64
+	b.stopping = func() bool { return m.Ledger().Totals().Finished == 2 && stops.Add(1) == 1 }
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "6" || root.Attempts != 1 {
+		t.Errorf("tree is %s with %q in attempt %d: %+v", got.State, root.Result, root.Attempts, root.Error)
+	}
+	if n := b.count(tree.ID, perdure.EventTaskReleased); n != 1 {
+		t.Errorf("the task was released %d times", n)
+	}
+	if u := b.usage(tree.ID); u.Calls != 3 || u.UncertainCalls != 0 {
+		t.Errorf("used %+v", u)
+	}
+}
+
 // The prompt of rlm_query is the context of a REPL of its own, down to the depth of the run.
 func TestReplInARepl(t *testing.T) {
 	t.Parallel()
@@ -139,22 +161,28 @@ func TestReplEstimate(t *testing.T) {
 // with a larger one, it asks what is missing and nothing twice.
 func TestReplWithinABudget(t *testing.T) {
 	t.Parallel()
-	server, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
-		block("answer['content'] = 'a guess'"),
-		block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))
-	b := newBench(t, m)
-	config := replConfig("openai:m")
-	config["budget_calls"] = 10
-	tree := b.launch("What?", "", config)
-	got, root := b.finish(tree.ID, 3)
-	if got.State != perdure.Partial || root.Result != "a guess" || b.usage(tree.ID).Calls != 10 {
-		t.Fatalf("tree is %s with %q after %+v: %+v", got.State, root.Result, b.usage(tree.ID), root.Error)
+	for _, limit := range []struct {
+		name  string
+		calls int64
+	}{{"budget_calls", 10}, {"max_nodes", 2}} {
+		server, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
+			block("answer['content'] = 'a guess'"),
+			block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))
+		b := newBench(t, m)
+		config := replConfig("openai:m")
+		config[limit.name] = 10
+		tree := b.launch("What?", "", config)
+		got, root := b.finish(tree.ID, 3)
+		if got.State != perdure.Partial || root.Result != "a guess" || b.usage(tree.ID).Calls != limit.calls {
+			t.Fatalf("%s: tree is %s with %q after %+v: %+v", limit.name, got.State, root.Result, b.usage(tree.ID),
+				root.Error)
+		}
+		root = b.resumed(tree.ID, M{limit.name: 100})
+		if root.Result != "20" {
+			t.Errorf("%s: the result is %q, %+v", limit.name, root.Result, root.Error)
+		}
+		b.asks(server, tree.ID, 20+3)
 	}
-	root = b.resumed(tree.ID, M{"budget_calls": 100})
-	if root.Result != "20" {
-		t.Errorf("the result is %q, %+v", root.Result, root.Error)
-	}
-	b.asks(server, tree.ID, 20+3)
 }
 
 // A time limit that passes while a REPL waits for its sub-calls is a budget like any other, also

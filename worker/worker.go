@@ -108,6 +108,8 @@ type Worker struct {
 	owed []debt
 	// fault is why the worker gives up.
 	fault error
+	// run is the context of Run.
+	run context.Context //nolint:containedctx // Do must know whether Run is to end
 }
 
 // running is the work on a task; nested is set if it is done in the place of another one.
@@ -160,6 +162,14 @@ func (w *Worker) Running() int {
 	return len(w.running)
 }
 
+// Stopping reports whether Run is to end: it claims no more tasks. A handler may then give its
+// task back between two steps of its work.
+func (w *Worker) Stopping() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.run != nil && w.run.Err() != nil || w.fault != nil
+}
+
 // Run works until ctx ends, then drains and stops as the package comment says.
 // It returns nil then, and an error when the store refuses claims for another
 // reason than being unavailable for a while, or for longer than
@@ -170,6 +180,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, cancelWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelWork(nil)
 	watch, stopWatch := context.WithCancel(context.WithoutCancel(ctx))
+	w.mu.Lock()
+	w.run = ctx
+	w.mu.Unlock()
 
 	var tasks, watcher sync.WaitGroup
 	watcher.Go(func() { w.watchLeases(watch) })
@@ -191,15 +204,18 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Do does the work of a child that the handler of l leased with [perdure.Lease.SpawnLeased], in
 // the place of l: it calls the handler of the tree and settles the attempt as Run does, and
-// returns when that is done. How the attempt ended is read from the store. Only handlers that
-// Run called may call it.
+// returns when that is done. How the attempt ended is read from the store. When the worker is
+// stopping, it begins no work: the child goes back to the queue, and the handler waits for it
+// as for other children. Only handlers that Run called may call it.
 func (w *Worker) Do(l, child *perdure.Lease) {
 	w.mu.Lock()
 	ctx := w.running[l].ctx
 	w.mu.Unlock()
+	stopping := w.Stopping()
 	r := w.begin(ctx, child, true)
-	settled := w.attempt(r.ctx, child)
-	if !settled && errors.Is(context.Cause(ctx), perdure.ErrLeaseLost) { // that of l, and perhaps not the child's
+	settled := !stopping && w.attempt(r.ctx, child)
+	// The lease that was lost is that of l, and perhaps not the child's.
+	if stopping || !settled && errors.Is(context.Cause(ctx), perdure.ErrLeaseLost) {
 		last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)
 		defer done()
 		w.settle(last, debt{lease: child})

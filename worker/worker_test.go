@@ -399,6 +399,52 @@ func TestDo(t *testing.T) {
 	}
 }
 
+// A worker that is stopping begins no work on a child: the child is free for other workers, and
+// its task waits for it.
+func TestDoWhileStopping(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	var w *worker.Worker
+	ctx, stop := context.WithCancel(t.Context())
+	var children []perdure.TaskID
+	h := handlerFunc(func(ctx context.Context, l *perdure.Lease) error {
+		if l.Task.Parent != 0 {
+			stop()
+			return complete(ctx, l)
+		}
+		for range 2 {
+			child, err := l.SpawnLeased(ctx, perdure.TaskSpec{Prompt: "part"})
+			if err != nil {
+				return err
+			}
+			children = append(children, child.Task.ID)
+			w.Do(l, child)
+			if !w.Stopping() {
+				t.Error("the worker is not stopping")
+			}
+		}
+		return l.Wait(ctx)
+	})
+	tree := createTree(t, s, "test", "whole")
+	var err error
+	w, err = worker.New(worker.Config{Store: s, Session: openSession(t, s), Handlers: handlers(h), Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []perdure.State{perdure.Completed, perdure.Queued} {
+		got := task(t, s, children[i])
+		if got.State != want || got.Lease != nil || got.Error != nil {
+			t.Errorf("child %d is %s, want %s: leased to %+v, error %+v", i+1, got.State, want, got.Lease, got.Error)
+		}
+	}
+	if got := task(t, s, tree.Root); got.State != perdure.Waiting {
+		t.Errorf("the task is %s", got.State)
+	}
+}
+
 // A child in the place of a task whose lease is lost ends with it: it is free for others.
 func TestDoOfALostLease(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,8 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	}
 	d.executor, err = rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
 		Gates: true, GateOpened: d.notifyGate, Concurrency: d.cfg.Concurrency, Logger: d.log,
-		Python: d.cfg.ReplPython, Unsandboxed: d.cfg.ReplUnsandboxed, Hidden: []string{d.cfg.Dir}, Do: d.do})
+		Python: d.cfg.ReplPython, Unsandboxed: d.cfg.ReplUnsandboxed, Hidden: []string{d.cfg.Dir}, Do: d.do,
+		Stopping: d.stopping})
 	if err != nil {
 		return err
 	}
@@ -227,6 +228,14 @@ func (d *Daemon) do(l, child *perdure.Lease) {
 	w := d.worker // it called the handler of l
 	d.mu.Unlock()
 	w.Do(l, child)
+}
+
+// stopping reports whether the worker is to end.
+func (d *Daemon) stopping() bool {
+	d.mu.Lock()
+	w := d.worker
+	d.mu.Unlock()
+	return w.Stopping()
 }
 
 // placed adds the tree and the task to the environment of the programs that a handler

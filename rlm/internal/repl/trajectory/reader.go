@@ -3,6 +3,7 @@ package trajectory
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func missing(raw []byte, names ...string) string {
 func (r *Reader) decode(line []byte, v any) error {
 	err := json.Unmarshal(line, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return r.wrong("%s has the type %s", wrong.Field, wrong.Value)
+		return r.wrong("%s has the type %s", cmp.Or(wrong.Field, "the line"), wrong.Value)
 	}
 	if err != nil {
 		return r.wrong("%v", err)

@@ -70,6 +70,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"text", "hello", "line 1: invalid character"},
 		{"a list", "[]", "line 1: "},
 		{"no type", `{"iteration": 1}`, "line 1: type is missing"},
+		{"no object", `[1]`, "line 1: the line has the type array"},
 		{"another type", `{"type": "event"}`, "line 1: type \"event\" is neither"},
 		{"metadata again", metadataLine + "\n" + metadataLine, "line 2: metadata is not the first line"},
 		{"metadata after iterations", iterationLine + "\n" + metadataLine, "line 2: metadata is not the first line"},
