@@ -169,15 +169,19 @@ func (r *report) document(c *schema.Checker, lines *jsontree.Lines, text []byte,
 }
 
 // readUntil reads a file. When ctx ends it returns, also while a named pipe has no writer.
-func readUntil(ctx context.Context, file string) (text []byte, err error) {
-	done := make(chan struct{})
+func readUntil(ctx context.Context, file string) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
 	go func() {
-		defer close(done)
-		text, err = read(file)
+		text, err := read(file)
+		done <- result{text, err}
 	}()
 	select {
-	case <-done:
-		return text, err
+	case r := <-done:
+		return r.text, r.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
