@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,14 +111,17 @@ func (c *Context) call(ctx context.Context, function string, a *arguments) (any,
 	return nil, problemf("there is no such function")
 }
 
-// files returns the names of the files that match a pattern, all without one.
+// files returns the names of the files that match a pattern, all without one. A pattern without
+// a slash is for the name in any folder, as in .gitignore.
 func (c *Context) files(glob string) ([]string, error) {
 	names := []string{}
 	if glob != "" && !doublestar.ValidatePattern(glob) {
 		return nil, problemf("pattern %q is not valid", glob)
 	}
+	anywhere := !strings.Contains(glob, "/")
 	for _, f := range c.Reader.Manifest().Files {
-		if glob == "" || doublestar.MatchUnvalidated(glob, f.Name) {
+		if glob == "" || doublestar.MatchUnvalidated(glob, f.Name) ||
+			anywhere && doublestar.MatchUnvalidated(glob, path.Base(f.Name)) {
 			names = append(names, f.Name)
 		}
 	}
