@@ -160,15 +160,21 @@ func rechain(t *testing.T, s *perdure.Store) {
 	}
 }
 
+// recorded is a store with a tree that has ended, whose head is recorded outside.
+func recorded(t *testing.T, cfg perdure.Config) (*perdure.Store, perdure.Tree) {
+	t.Helper()
+	s := testdb.Open(t, withHeads(t, cfg))
+	tree := ended(t, s)
+	perdure.RecordHeads(t.Context(), s)
+	return s, tree
+}
+
 // A log that was rewritten with all its hashes differs from the head recorded outside, and so
 // does an earlier copy of the database.
 func TestRecordedHeads(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
-		cfg = withHeads(t, cfg)
-		s := testdb.Open(t, cfg)
-		tree := ended(t, s)
-		perdure.RecordHeads(t.Context(), s)
+		s, tree := recorded(t, cfg)
 		change(t, s, `UPDATE event SET data = '{"attempt":2}' WHERE seq = 4`)
 		rechain(t, s)
 		want := string(tree.ID) + " recorded_head 14: event 14 or"
@@ -202,10 +208,7 @@ func TestRecordedHeads(t *testing.T) {
 func TestAcceptLog(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
-		cfg = withHeads(t, cfg)
-		s := testdb.Open(t, cfg)
-		tree := ended(t, s)
-		perdure.RecordHeads(t.Context(), s)
+		s, tree := recorded(t, cfg)
 		verified := func() *perdure.LogReport {
 			r, err := s.VerifyLog(t.Context())
 			if err != nil {
@@ -245,10 +248,7 @@ func TestAcceptLog(t *testing.T) {
 func TestAcceptNewStore(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
-		cfg = withHeads(t, cfg)
-		s := testdb.Open(t, cfg)
-		tree := ended(t, s)
-		perdure.RecordHeads(t.Context(), s)
+		s, tree := recorded(t, cfg)
 		r, err := s.VerifyLog(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
@@ -555,6 +554,5 @@ func boolInt(v bool) int {
 // validPrefix returns the first n bytes of s as both databases can store them: valid UTF-8
 // without NUL.
 func validPrefix(s string, n int) string {
-	s = strings.ToValidUTF8(clip.Prefix(s, n), "\uFFFD")
-	return clip.Prefix(strings.ReplaceAll(s, "\x00", "\uFFFD"), n)
+	return clip.Prefix(clip.Storable(clip.Prefix(s, n)), n)
 }

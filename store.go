@@ -104,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), treeID: newTreeID, sessions: make(map[int64]*Session),
-		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}, codec: compress.New(MaxPayloadBytes)}
+		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}, codec: compress.New(compress.MaxBytes)}
 	if err := s.prepareDir(); err != nil {
 		if atomicfile.DiskFull(err) {
 			return nil, wrap(op, err)

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+
+	"github.com/perdure/perdure/internal/storage/compress"
 )
 
 // The length of a value decides where it is stored: in its row, in the table of payloads,
@@ -14,7 +16,7 @@ const (
 	// MaxInlineBytes is the length of the longest value stored in its row.
 	MaxInlineBytes = 10_240
 	// MaxPayloadBytes is the length of the longest value stored in the table of payloads.
-	MaxPayloadBytes = 1 << 20
+	MaxPayloadBytes = compress.MaxBytes
 )
 
 // A column has the value itself, or a reference that begins with refMark. A value that

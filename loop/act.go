@@ -149,7 +149,7 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 // must not keep its iteration from ending.
 func recordable(result *agent.Result) *agent.Result {
 	if result != nil {
-		result.Text = storable(result.Text)
+		result.Text = clip.Storable(result.Text)
 	}
 	return result
 }
@@ -159,12 +159,8 @@ func recordableFailure(f *agent.Error) *agent.Error {
 		return nil
 	}
 	g := *f
-	g.Msg, g.Hint, g.Detail = storable(f.Msg), storable(f.Hint), storable(f.Detail)
+	g.Msg, g.Hint, g.Detail = clip.Storable(f.Msg), clip.Storable(f.Hint), clip.Storable(f.Detail)
 	return &g
-}
-
-func storable(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // turn runs the agent. The failure is nil when it did its turn; cause is why it

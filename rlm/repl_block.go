@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
@@ -70,24 +70,19 @@ func (a *attempt) serve(ctx context.Context, c *console, r *engine.Request) (rep
 	return reply, ready, err
 }
 
-// clean makes text storable: NUL and what is not UTF-8, such as a lone surrogate, become U+FFFD.
-func clean(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
 // resultOf returns the record of the end of a block. Text is made storable: what the model is
 // shown is what is recorded.
 func resultOf(d *engine.Done) *record.Result {
-	r := &record.Result{Output: clean(d.Output), OutputBytes: d.OutputBytes, OutputSHA256: d.OutputSHA256,
-		Failure: d.Failure, Final: d.Final, Draft: clean(d.Draft), Vars: d.Vars, Gone: d.Gone}
+	r := &record.Result{Output: clip.Storable(d.Output), OutputBytes: d.OutputBytes, OutputSHA256: d.OutputSHA256,
+		Failure: d.Failure, Final: d.Final, Draft: clip.Storable(d.Draft), Vars: d.Vars, Gone: d.Gone}
 	if f := r.Failure; f != nil {
-		f.Type, f.Message, f.Traceback = clean(f.Type), clean(f.Message), clean(f.Traceback)
+		f.Type, f.Message, f.Traceback = clip.Storable(f.Type), clip.Storable(f.Message), clip.Storable(f.Traceback)
 	}
 	if f := r.Final; f != nil {
-		f.Text = clean(f.Text)
+		f.Text = clip.Storable(f.Text)
 	}
 	for i := range r.Vars {
-		r.Vars[i].Repr, r.Vars[i].Type = clean(r.Vars[i].Repr), clean(r.Vars[i].Type)
+		r.Vars[i].Repr, r.Vars[i].Type = clip.Storable(r.Vars[i].Repr), clip.Storable(r.Vars[i].Type)
 	}
 	return r
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
@@ -79,7 +80,7 @@ func parseQuery(r *engine.Request) (q query, ok bool, problem string) {
 		return q, true, fmt.Sprintf("%s: %d prompts, at most %d in one call", r.Function, len(q.prompts), MaxBatch)
 	}
 	for i, prompt := range q.prompts {
-		q.prompts[i] = clean(prompt)
+		q.prompts[i] = clip.Storable(prompt)
 	}
 	return q, true, ""
 }

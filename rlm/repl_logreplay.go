@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 	"github.com/perdure/perdure/rlm/internal/repl/lookup"
@@ -261,7 +262,7 @@ func (b *logBlock) answer(r *engine.Request) engine.Reply {
 func (b *logBlock) find(prompt string) *trajectory.Call {
 	for i := range b.b.Result.Calls {
 		c := &b.b.Result.Calls[i]
-		if text, ok := c.Text(); ok && clean(text) == prompt && !b.used[i] {
+		if text, ok := c.Text(); ok && clip.Storable(text) == prompt && !b.used[i] {
 			b.used[i] = true
 			return c
 		}

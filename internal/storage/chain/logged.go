@@ -234,9 +234,6 @@ func (t *Tree) compare(r Row, now *Digests) {
 
 const sqlPayloads = `SELECT tree, hash, text, packed FROM payload`
 
-// maxPayload is the length of the longest value in the table of payloads.
-const maxPayload = 1 << 20
-
 // payload compares a long value with the hash by which the digests of rows name it.
 func (v *verifier) payload(scan sqldb.Scan) error {
 	var tree int64

@@ -109,7 +109,7 @@ const (
 // database and with those recorded outside. It returns the trees in their order.
 func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, error) {
 	v := &verifier{trees: make(map[int64]*Tree), going: make(map[int64]bool), removed: make(map[int64]bool),
-		codec: compress.New(maxPayload)}
+		codec: compress.New(compress.MaxBytes)}
 	var store string
 	if err := tx.QueryRowContext(ctx, sqlStore).Scan(&store); err != nil {
 		return nil, err

@@ -10,6 +10,9 @@ import (
 	"sync"
 )
 
+// MaxBytes is the length of the longest value in the table of payloads.
+const MaxBytes = 1 << 20
+
 // Codec compresses and decompresses values. Its methods may be called from several goroutines.
 type Codec struct {
 	limit   int

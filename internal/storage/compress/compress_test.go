@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/storage/compress"
 )
 
-const limit = 1 << 20
+const limit = compress.MaxBytes
 
 // Every value comes back as it was, from many goroutines at once; what compression would not
 // shorten is left alone.

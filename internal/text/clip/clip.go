@@ -1,5 +1,6 @@
 // Package clip shortens text to a number of bytes or characters, to one of its
-// lines, or to a single line. It never cuts inside a character.
+// lines, to a single line, or to what databases can hold. It never cuts inside a
+// character.
 package clip
 
 import (
@@ -9,6 +10,12 @@ import (
 
 // Mark stands for the part of a text that was cut off.
 const Mark = "…"
+
+// Storable returns s as databases can hold it: with U+FFFD in place of NUL characters and of
+// bytes that are not UTF-8, such as a lone surrogate.
+func Storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
 
 // Prefix returns the beginning of s, at most n bytes, without a mark.
 func Prefix(s string, n int) string {

@@ -42,6 +42,16 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+func TestStorable(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"": "", "größer\n": "größer\n", "a\x00b": "a\uFFFDb", "a\xffb": "a\uFFFDb",
+		"\xed\xa0\x80": "\uFFFD"} {
+		if got := clip.Storable(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestRunes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
