@@ -179,10 +179,17 @@ func (p *projection) reserve() {
 	}
 	reserved := p.reserved()
 	for _, to := range []level{brief, short, full} {
+		var raise []part
 		for _, at := range reserved {
 			if p.levels[at] == to-1 {
-				p.try(at, to)
+				raise = append(raise, at)
 			}
+		}
+		if p.try(to, raise...) { // as most ledgers: one encoding instead of one a part
+			continue
+		}
+		for _, at := range raise {
+			p.try(to, at)
 		}
 	}
 }
@@ -198,26 +205,40 @@ func (p *projection) fill() {
 		if at.kind >= file { // paths and IDs are never shortened
 			shortest = full
 		}
-		if !p.try(at, shortest) {
+		longest := full
+		if p.misses == 0 { // there may be room for all of it
+			if p.try(full, at) {
+				return
+			}
+			longest--
+		}
+		if longest < shortest || !p.try(shortest, at) {
 			p.misses++
 			return
 		}
 		p.misses = 0
-		for to := full; to > shortest && !p.try(at, to); to-- {
+		for to := longest; to > shortest && !p.try(to, at); to-- {
 			continue
 		}
 	})
 }
 
-// try shows a part in a length, if it fits.
-func (p *projection) try(at part, to level) bool {
-	was := p.levels[at]
-	p.levels[at] = to
+// try shows parts, which have the same level, in another length, if all of them fit.
+func (p *projection) try(to level, parts ...part) bool {
+	if len(parts) == 0 {
+		return true
+	}
+	was := p.levels[parts[0]]
+	for _, at := range parts {
+		p.levels[at] = to
+	}
 	c := p.checkpoint()
 	if !p.tooLarge(&c) {
 		return true
 	}
-	p.levels[at] = was
+	for _, at := range parts {
+		p.levels[at] = was
+	}
 	return false
 }
 
