@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
@@ -113,7 +114,7 @@ func (c *EngineConfig) validate() error {
 // kind [perdure.KindLoop].
 type Engine struct {
 	cfg     EngineConfig
-	texts   reinforce.Templates // of reminders
+	texts   func() (reinforce.Templates, error) // of reminders
 	records *record.Records
 	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
 	lost    lostLoops
@@ -136,17 +137,19 @@ func New(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 		lost: lostLoops{loops: make(map[perdure.TreeID]error)}}, nil
 }
 
-// reminders reads the templates in a folder.
-func reminders(ctx context.Context, dir string) (reinforce.Templates, error) {
+// reminders reads the templates in a folder. The built-in ones are read when they are needed,
+// because most programs that open a store remind of nothing.
+func reminders(ctx context.Context, dir string) (func() (reinforce.Templates, error), error) {
 	if dir == "" {
-		return reinforce.LoadTemplates(ctx, nil)
+		ctx := context.WithoutCancel(ctx)
+		return sync.OnceValues(func() (reinforce.Templates, error) { return reinforce.LoadTemplates(ctx, nil) }), nil
 	}
 	texts, err := reinforce.LoadTemplates(ctx, os.DirFS(dir))
 	if err != nil {
-		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + dir, Err: err,
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + dir, Err: err,
 			Hint: "the setting loop.reminders names the folder; without it the built-in templates are used"}
 	}
-	return texts, nil
+	return func() (reinforce.Templates, error) { return texts, nil }, nil
 }
 
 // LaunchRequest asks for a loop.

@@ -46,7 +46,11 @@ func (r *run) remind(ctx context.Context, asked hook.Level) error {
 	about := r.about(ctx, last)
 	about.Repeated = facts.Repeated
 	about.Plateau, about.Declining = reinforce.Trend(facts.Qualities, cfg.PlateauPercent)
-	text, err := r.e.texts.Text(ctx, level, &about, reinforce.MaxSession)
+	texts, err := r.e.texts()
+	if err != nil {
+		return fmt.Errorf("read reminders: %w", err)
+	}
+	text, err := texts.Text(ctx, level, &about, reinforce.MaxSession)
 	if err != nil { // a text of the user's
 		r.e.cfg.Logger.Warn("reminder not written", "tree_id", string(r.l.Tree.ID), "error", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"sync"
 
 	"github.com/perdure/perdure/model"
 )
@@ -45,8 +46,8 @@ func (c Config) withDefaults() Config {
 // use and holds no state between calls.
 type Engine struct {
 	cfg Config
-	lex *lexicon
-	abc *alphabet
+	lex func() *lexicon // read when first needed
+	abc func() *alphabet
 }
 
 var (
@@ -57,13 +58,13 @@ var (
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	return &Engine{cfg: cfg.withDefaults(), lex: newLexicon(), abc: newAlphabet()}
+	return &Engine{cfg: cfg.withDefaults(), lex: sync.OnceValue(newLexicon), abc: sync.OnceValue(newAlphabet)}
 }
 
 // Window returns 0: there is no limit to what one request may hold.
 func (e *Engine) Window() int { return 0 }
 
-func (e *Engine) query(prompt string) *query { return newQuery(prompt, e.lex, e.abc) }
+func (e *Engine) query(prompt string) *query { return newQuery(prompt, e.lex(), e.abc()) }
 
 // Prepare counts, in one pass over the whole context, how many passages hold
 // each term of the prompt. The result does not depend on the order of work; it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // rowSteps are the numbers of rows that one statement inserts. The more rows a statement
@@ -12,8 +13,8 @@ func rowSteps() [4]int { return [...]int{32, 8, 3, 1} }
 
 // Insertion inserts rows into one table, many with one statement.
 type Insertion struct {
-	columns int       // that args has values for
-	texts   [4]string // by step
+	columns int              // that args has values for
+	texts   [4]func() string // by step, written when first needed
 }
 
 // NewInsertion returns the insertion of rows with the given number of columns. Its
@@ -28,27 +29,32 @@ func NewRowInsertion(head, row, tail string) Insertion {
 	parts := strings.Split(row, "?")
 	in := Insertion{columns: len(parts) - 1}
 	for i, n := range rowSteps() {
-		var text strings.Builder
-		text.WriteString(head + " VALUES ")
-		for r := range n {
-			if r > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString(parts[0])
-			for c, part := range parts[1:] {
-				text.WriteString("$" + strconv.Itoa(r*in.columns+c+1) + part)
-			}
-		}
-		in.texts[i] = text.String() + " " + tail
+		in.texts[i] = sync.OnceValue(func() string { return head + " VALUES " + rows(parts, n) + " " + tail })
 	}
 	return in
 }
 
+// rows returns a number of rows, each of the parts with a parameter between two of them.
+func rows(parts []string, n int) string {
+	var text strings.Builder
+	columns := len(parts) - 1
+	for r := range n {
+		if r > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(parts[0])
+		for c, part := range parts[1:] {
+			text.WriteString("$" + strconv.Itoa(r*columns+c+1) + part)
+		}
+	}
+	return text.String()
+}
+
 // Exec inserts the rows whose values args lists one after another.
 func (in Insertion) Exec(ctx context.Context, tx *Tx, args []any) error {
-	for i, rows := range rowSteps() {
-		for n := rows * in.columns; len(args) >= n; args = args[n:] {
-			if _, err := tx.Exec(ctx, in.texts[i], args[:n]...); err != nil {
+	for i, many := range rowSteps() {
+		for n := many * in.columns; len(args) >= n; args = args[n:] {
+			if _, err := tx.Exec(ctx, in.texts[i](), args[:n]...); err != nil {
 				return err
 			}
 		}

@@ -64,15 +64,15 @@ const (
 // migrate applies the missing migrations, each in a transaction of its own. Usually none
 // is missing, and migrate reads once.
 func (db *DB) migrate(ctx context.Context) error {
-	all, err := db.loadMigrations()
-	if err != nil {
-		return err
-	}
 	done, err := db.applied(ctx)
-	if err == nil && done == len(all) {
+	if err == nil && done == schemaVersion {
 		return nil
 	}
 	if errors.Is(err, ErrTooNew) || errors.Is(err, ErrDamaged) {
+		return err
+	}
+	all, err := db.loadMigrations()
+	if err != nil {
 		return err
 	}
 	for range all {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -69,6 +70,8 @@ type DB struct {
 	pause *turnstile           // of Checkpoint, which has to exclude this process's writer too
 	stmts map[string]*sql.Stmt // of conn
 	reads stmtCache
+
+	warming sync.WaitGroup // of the first connection that reads
 }
 
 // Open opens the database and brings its schema up to date. The folder of
@@ -98,6 +101,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 // Close closes all connections. It must not be called during a transaction.
 func (db *DB) Close() error {
 	var errs []error
+	db.warming.Wait()
 	db.reads.close()
 	for _, s := range db.stmts {
 		errs = append(errs, s.Close())

@@ -82,7 +82,18 @@ func (db *DB) connectSQLite(ctx context.Context) (err error) {
 	}
 	db.read.SetMaxOpenConns(readConns)
 	db.read.SetMaxIdleConns(readConns)
-	return db.conn.PingContext(ctx)
+	if err := db.conn.PingContext(ctx); err != nil {
+		return err
+	}
+	db.warming.Go(func() { db.warm(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// warm makes the first connection that reads, and lets it read the schema, which takes a
+// millisecond, while the caller goes on. A failure shows in the first read.
+func (db *DB) warm(ctx context.Context) {
+	var tables int
+	_ = db.read.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables)
 }
 
 func (db *DB) sqliteDSN(readOnly bool) string {
