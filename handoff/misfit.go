@@ -13,9 +13,10 @@ import (
 const checkpointDepth = 4
 
 // checkTypes returns an error for the first known field of a checkpoint that has another type,
-// and for a phase that is none. decodeObject keeps such fields as unknown ones, so that a
-// checkpoint that is written again loses nothing; a file that an agent or a person wrote has to
-// be corrected there, before a phase or a step is taken for missing.
+// for a phase that is none, and for a version that this package does not know. decodeObject
+// keeps such fields as unknown ones, so that a checkpoint that is written again loses nothing; a
+// file that an agent or a person wrote has to be corrected there, before a phase or a step is
+// taken for missing.
 func (d *Document) checkTypes(n *jsontree.Value, c *Checkpoint) error {
 	root, err := jsontree.Parse(n.Raw(), jsontree.Options{MaxDepth: MaxDepth, KeepDepth: checkpointDepth})
 	if err != nil {
@@ -23,6 +24,10 @@ func (d *Document) checkTypes(n *jsontree.Value, c *Checkpoint) error {
 	}
 	t := &typeCheck{d: d, at: n.Start}
 	t.object(checkpointKey, root, c)
+	if version := root.Get("schemaVersion"); t.err == nil && version != nil &&
+		(c.SchemaVersion < 0 || c.SchemaVersion > SchemaVersion) {
+		t.fail("checkpoint.schemaVersion", version, "at most %d, the newest version this program knows", SchemaVersion)
+	}
 	if phase := root.Get("phase"); t.err == nil && c.Phase != "" && !slices.Contains(phases(), c.Phase) {
 		t.fail("checkpoint.phase", phase, "%s", "one of planning, implementation, verification, documentation")
 	}

@@ -40,7 +40,9 @@ type folder struct {
 	at     Thresholds
 	marked map[string]int // the index in Files of a path
 	notes  []string       // about the last op, for its caller
-	absent bool           // the last op removes an entry that does not exist
+	// adopted are the changes of another program that the last op added.
+	adopted []handoff.Change
+	absent  bool // the last op removes an entry that does not exist
 }
 
 func newFolder(task string, at Thresholds) *folder {
@@ -84,7 +86,7 @@ func (f *folder) entry(e *Entry) error {
 
 // apply applies one op of an agent ("" if it is not known).
 func (f *folder) apply(op *Op, agent string) error {
-	f.notes, f.absent = nil, false
+	f.notes, f.adopted, f.absent = nil, nil, false
 	now := op.At
 	f.worker(agent)
 	f.Metadata.LastUpdatedAt = now
@@ -296,7 +298,7 @@ func (f *folder) adopt(op *Op) error {
 	if err != nil {
 		return err
 	}
-	f.Ledger = merged
+	f.Ledger, f.adopted = merged, adopted
 	for _, a := range adopted {
 		f.note("adopted from the file: %s", a)
 	}

@@ -149,6 +149,18 @@ func (r *Recorder) each(ctx context.Context, v *View, after int64, do func(*Entr
 	return nil
 }
 
+// Log reads the entries of the ledger of a view in order. adopted are the changes of another
+// program that an entry added; other entries have none.
+func (r *Recorder) Log(ctx context.Context, v *View, do func(e *Entry, adopted []handoff.Change) error) error {
+	f := r.newFolder(v)
+	return r.each(ctx, v, 0, func(e *Entry) error {
+		if err := f.entry(e); err != nil {
+			return err
+		}
+		return do(e, f.adopted)
+	})
+}
+
 // compare finds out whether another program changed the checkpoint in the file.
 func (r *Recorder) compare(ctx context.Context, v *View) error {
 	if v.Shown == nil {

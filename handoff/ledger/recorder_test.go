@@ -270,9 +270,28 @@ func TestForeignEditsAreAdopted(t *testing.T) {
 	if err != nil || entries[0].Kind != "adopt" || entries[0].Source != "file" {
 		t.Errorf("%+v, %v", entries, err)
 	}
-	if v := b.look(t); len(v.Notes) > 0 || blockers(&v.Ledger) != "stuck,and theirs" {
+	v := b.look(t)
+	if len(v.Notes) > 0 || blockers(&v.Ledger) != "stuck,and theirs" {
 		t.Errorf("again: %q %q", blockers(&v.Ledger), v.Notes)
 	}
+	var log []string
+	err = b.Log(t.Context(), v, func(e *ledger.Entry, adopted []handoff.Change) error {
+		log = append(log, e.Kind+" "+described(adopted))
+		return nil
+	})
+	want := []string{"step ", "pending ", "block ", `adopt pendingSteps removed: "x"; blockers added: "and theirs"; `,
+		"step "}
+	if diff := cmp.Diff(want, log); err != nil || diff != "" {
+		t.Errorf("log: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func described(changes []handoff.Change) string {
+	var all strings.Builder
+	for _, c := range changes {
+		all.WriteString(c.String() + "; ")
+	}
+	return all.String()
 }
 
 // A checkpoint that another program wrote is the beginning of the ledger.

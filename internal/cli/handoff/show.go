@@ -162,7 +162,7 @@ func (c *commands) newLogCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case v.Handoff.ID != 0:
-				return c.log(ctx, r, v.Handoff)
+				return c.log(ctx, r, v)
 			case v.Shown != nil:
 				return env.NotFound("`perdure handoff show` shows the file's checkpoint, `perdure handoff resume` continues it",
 					"no ledger of %q", v.Task.ID)
@@ -174,29 +174,27 @@ func (c *commands) newLogCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) log(ctx context.Context, r *ledger.Recorder, h ledger.Handoff) error {
-	for after := int64(0); after < h.Version; {
-		entries, err := r.Ledgers.HandoffEntries(ctx, h.ID, after, 0)
-		if err != nil {
-			return err
+func (c *commands) log(ctx context.Context, r *ledger.Recorder, v *ledger.View) error {
+	return r.Log(ctx, v, func(e *ledger.Entry, adopted []handoff.Change) error {
+		text := summary(e)
+		if len(adopted) > 0 {
+			text = joined(adopted)
 		}
-		if len(entries) == 0 {
-			return nil
-		}
-		for i := range entries {
-			e := &entries[i]
-			err := c.Print(e, func() {
-				c.Printf("%4d  %s  %s  %s  %s\n", e.Number, human.Stamp(e.Time),
-					c.Out.Bold(fmt.Sprintf("%-10s", human.OneLine(e.Kind))), human.OneLine(cmp.Or(e.Source, "-")),
-					human.OneLine(summary(e)))
-			})
-			if err != nil {
-				return err
-			}
-		}
-		after = entries[len(entries)-1].Number
+		return c.Print(e, func() {
+			c.Printf("%4d  %s  %s  %s  %s\n", e.Number, human.Stamp(e.Time),
+				c.Out.Bold(fmt.Sprintf("%-10s", human.OneLine(e.Kind))), human.OneLine(cmp.Or(e.Source, "-")),
+				human.OneLine(text))
+		})
+	})
+}
+
+// joined returns changes as one line.
+func joined(changes []handoff.Change) string {
+	var all []string
+	for _, change := range changes {
+		all = append(all, change.String())
 	}
-	return nil
+	return strings.Join(all, ", ")
 }
 
 // summary returns an entry as one line.
@@ -230,7 +228,7 @@ func summary(e *ledger.Entry) string {
 		parts = append(parts, "until "+human.Stamp(op.Until))
 	}
 	if len(op.Theirs) > 0 {
-		parts = append(parts, "changes by another program")
+		parts = append(parts, "no change by another program")
 	}
 	return strings.Join(parts, ", ")
 }
