@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,19 +131,36 @@ func (r *recorder) append(ctx context.Context) error {
 	r.changed = make(map[int64]chain.State)
 	r.mu.Unlock()
 	now := time.Now().UTC()
+	names, err := r.s.treeNames(ctx, slices.Collect(maps.Keys(changed)))
 	lines := make([]heads.Line, 0, len(changed))
 	for key, state := range changed {
-		line := heads.Line{Store: r.store, Key: key, Events: state.Events, Head: state.Head.String(), At: now}
-		if key != 0 {
-			if tree, err := r.s.knownTree(ctx, key); err == nil {
-				line.Tree = string(tree.ID)
-			} else if ignoreNoRows(err) == nil {
-				continue // removed
-			}
+		name, known := names[key]
+		if key != 0 && !known && err == nil {
+			continue // removed
 		}
-		lines = append(lines, line)
+		lines = append(lines, heads.Line{Store: r.store, Tree: string(name), Key: key, Events: state.Events,
+			Head: state.Head.String(), At: now})
 	}
 	return heads.Append(r.file, lines)
+}
+
+// treeNames returns the IDs of trees that exist, from the cache or the database; after an error
+// those in the cache.
+func (s *Store) treeNames(ctx context.Context, keys []int64) (map[int64]TreeID, error) {
+	names := make(map[int64]TreeID, len(keys))
+	var missing []int64
+	s.mu.Lock()
+	for _, key := range keys {
+		if t, ok := s.trees[key]; ok {
+			names[key] = t.ID
+		} else {
+			missing = append(missing, key)
+		}
+	}
+	s.mu.Unlock()
+	read, err := lookUpTrees(ctx, s.db.Query, sqlTreesByNum, missing)
+	maps.Copy(names, read)
+	return names, wrap("read trees", err)
 }
 
 const (

@@ -214,21 +214,24 @@ const (
 	inLookedUp = ` IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
 		$23, $24, $25, $26, $27, $28, $29, $30, $31, $32)`
 	sqlTreesByKey  = `SELECT idempotency, name FROM tree WHERE idempotency` + inLookedUp
+	sqlTreesByNum  = `SELECT id, name FROM tree WHERE id` + inLookedUp
 	sqlTreesByName = `SELECT name, name FROM tree WHERE name` + inLookedUp
 )
 
 // lookUpTrees returns the trees with one of the values, by it.
-func lookUpTrees(ctx context.Context, query sqldb.QueryFunc, q string, values []string) (map[string]TreeID, error) {
-	found := make(map[string]TreeID)
+func lookUpTrees[V comparable](ctx context.Context, query sqldb.QueryFunc, q string, values []V) (map[V]TreeID,
+	error) {
+	found := make(map[V]TreeID)
 	args := make([]any, lookedUp)
 	for part := range slices.Chunk(values, lookedUp) {
 		for i := range args {
 			args[i] = part[min(i, len(part)-1)]
 		}
 		err := sqldb.Each(ctx, query, func(scan sqldb.Scan) error {
-			var text, id string
-			err := scan(&text, &id)
-			found[text] = TreeID(id)
+			var value V
+			var id string
+			err := scan(&value, &id)
+			found[value] = TreeID(id)
 			return err
 		}, q, args...)
 		if err != nil {

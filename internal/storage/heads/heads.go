@@ -61,7 +61,8 @@ func Path(folder, location string) string {
 	return filepath.Join(folder, hex.EncodeToString(sum[:16])+".jsonl")
 }
 
-// compactBytes is the size from which a file is compacted.
+// compactBytes is what is appended to a file before it is compacted again: a file with many
+// trees stays long.
 const compactBytes = 4 << 20
 
 // Append appends lines to a file, which it creates if it is missing. Lines are not flushed
@@ -81,38 +82,39 @@ func Append(path string, lines []Line) (err error) {
 	if err := filelock.Lock(lock); err != nil {
 		return err
 	}
-	size, err := appendTo(path, lines)
-	if err != nil || size < compactBytes {
+	before, after, err := appendTo(path, lines)
+	if err != nil || before/compactBytes == after/compactBytes {
 		return err
 	}
 	return compact(path)
 }
 
-func appendTo(path string, lines []Line) (size int64, err error) {
+// appendTo returns the size of the file before and after.
+func appendTo(path string, lines []Line) (before, after int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	end, err := f.Seek(0, io.SeekEnd)
+	before, err = f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var buf bytes.Buffer
 	last := []byte{'\n'}
-	if end > 0 {
-		if _, err := f.ReadAt(last, end-1); err != nil {
-			return 0, err
+	if before > 0 {
+		if _, err := f.ReadAt(last, before-1); err != nil {
+			return 0, 0, err
 		}
 	}
 	if last[0] != '\n' { // the end of a line is missing after a crash
 		buf.WriteByte('\n')
 	}
 	if err := encode(&buf, lines); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	n, err := f.Write(buf.Bytes())
-	return end + int64(n), err
+	return before, before + int64(n), err
 }
 
 func encode(w io.Writer, lines []Line) error {
