@@ -132,3 +132,32 @@ func TestFolder(t *testing.T) {
 		}
 	}
 }
+
+// A file of many trees, which stays longer than the limit, is rewritten once for each time
+// that so much was appended.
+func TestCompactSeldom(t *testing.T) {
+	t.Parallel()
+	var lines []Line
+	for i := range int64(compactBytes / 50) {
+		lines = append(lines, Line{Store: "s", Key: i})
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	inode := func() os.FileInfo {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	if err := Append(path, lines); err != nil || inode().Size() < compactBytes {
+		t.Fatalf("%d bytes, %v", inode().Size(), err)
+	}
+	first := inode()
+	if err := Append(path, lines[:1]); err != nil || !os.SameFile(first, inode()) {
+		t.Errorf("one more line rewrote the file, %v", err)
+	}
+	if err := Append(path, lines); err != nil || os.SameFile(first, inode()) {
+		t.Errorf("the file was not compacted, %v", err)
+	}
+}
