@@ -270,11 +270,7 @@ func TestStampsSpareReading(t *testing.T) {
 	if v.Read != 2 || b.entries[0].Stamp != "" {
 		t.Errorf("%d files read; those that were just written cannot be trusted: %+v", v.Read, b.entries)
 	}
-	old := "/usr/bin/env" // written long ago, by its change time too
-	entry, err := handoff.Record(t.Context(), filepath.Dir(old), filepath.Base(old))
-	if err != nil || entry.Stamp == "" {
-		t.Skipf("no old file to look at here: %+v, %v", entry, err)
-	}
+	old, entry := oldFile(t)
 	v, err = handoff.Judge(t.Context(), filepath.Dir(old), []handoff.FileEntry{entry})
 	if err != nil {
 		t.Fatal(err)
@@ -288,6 +284,20 @@ func TestStampsSpareReading(t *testing.T) {
 		v.Summary != handoff.Stale {
 		t.Errorf("%+v, %v, want another stamp read and judged by content", v, err)
 	}
+}
+
+// oldFile returns a file that changed long ago, at a time with a fraction of a second.
+func oldFile(t *testing.T) (path string, entry handoff.FileEntry) {
+	t.Helper()
+	for _, path := range []string{"/usr/bin/env", "/etc/ld.so.cache", "/etc/group", "/etc/passwd", "/etc/hosts",
+		"/var/lib/dpkg/status"} {
+		entry, err := handoff.Record(t.Context(), filepath.Dir(path), filepath.Base(path))
+		if err == nil && entry.Stamp != "" {
+			return path, entry
+		}
+	}
+	t.Skip("no old file to look at here")
+	return "", handoff.FileEntry{}
 }
 
 // What cannot be judged is unknown, never fresh.
@@ -438,5 +448,42 @@ func TestSources(t *testing.T) {
 	}
 	if sources, others, err = handoff.Sources(t.Context(), b.dir, nil); err != nil || sources != nil || others != nil {
 		t.Errorf("nothing: %v, %v, %v", sources, others, err)
+	}
+}
+
+// A file has a stamp only if each later change is sure to give another one.
+func TestStampsAreSettled(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Date(2020, 1, 2, 3, 4, 5, 6, time.UTC)
+	stamp := func(modified time.Time, readAfter time.Duration) string {
+		t.Helper()
+		if err := os.Chtimes(path, modified, modified); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, ok := handoff.ChangeTime(info)
+		if !ok || changed.Nanosecond() == 0 {
+			t.Skip("the file system has no change times with fractions")
+		}
+		return handoff.SettledStamp(info, changed.Add(readAfter))
+	}
+	if stamp(old, time.Minute) == "" {
+		t.Error("an old file has no stamp")
+	}
+	if got := stamp(old, time.Second); got != "" {
+		t.Errorf("a file that changed a second before has the stamp %s", got)
+	}
+	if got := stamp(old.Truncate(time.Second), time.Minute); got != "" {
+		t.Errorf("a time in whole seconds gives the stamp %s", got)
+	}
+	if got := stamp(time.Now().Add(time.Hour+time.Nanosecond), time.Minute); got != "" {
+		t.Errorf("a time that is ahead gives the stamp %s", got)
 	}
 }
