@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -26,8 +28,8 @@ const (
 	taskSteps = 10
 )
 
-// handoffs: updates of a ledger of 1,000 entries, each a process of its own,
-// alternating with `perdure version` of the same program, by turns.
+// handoffs: updates of a ledger of 1,000 entries, each a process of its own, by turns with
+// `perdure version` of the same program; then the same through a daemon.
 func handoffs(b *bench, round int) error {
 	n := cmp.Or(b.n, 1000)
 	dir := filepath.Join(b.dir, fmt.Sprintf("handoff-%d", round))
@@ -49,26 +51,20 @@ func handoffs(b *bench, round int) error {
 	if err := b.disk(); err != nil {
 		return err
 	}
-	steps, decisions, starts := make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)
-	for i := range n {
-		task := fmt.Sprintf("adhoc:%d", i%handoffTasks)
-		var err error
-		if starts[i], _, err = b.process(dir, program, "version"); err != nil {
-			return err
-		}
-		steps[i], _, err = b.process(dir, program, "handoff", "step", "--task", task,
-			fmt.Sprintf("Ported part %d of the parser", i), "--modified", fmt.Sprintf("src/%d.go", i%100))
-		if err != nil {
-			return err
-		}
-		decisions[i], _, err = b.process(dir, program, "handoff", "decide", "--task", task, "Keep the old names", "--because",
-			"callers use them")
-		if err != nil {
-			return err
-		}
+	local, err := b.updates(dir, program, n)
+	if err != nil {
+		return err
+	}
+	stop, err := b.serve(dir, program)
+	if err != nil {
+		return err
+	}
+	served, err := b.updates(dir, program, n)
+	if err := errors.Join(err, stop()); err != nil {
+		return err
 	}
 	var total time.Duration
-	for _, took := range steps {
+	for _, took := range local.steps {
 		total += took
 	}
 	share := float64(total) / float64(n) * taskSteps / float64(taskTime) * 100
@@ -77,9 +73,12 @@ func handoffs(b *bench, round int) error {
 		took           []time.Duration
 		more           map[string]any
 	}{
-		{"handoff-update", workload, steps, map[string]any{"overhead_percent_of_60_s_with_10_steps": rounded(share)}},
-		{"handoff-update-without-files", "a decision, by a process of its own", decisions, nil},
-		{"handoff-version", "perdure version of the same program, by turns with the updates", starts, nil},
+		{"handoff-update", workload, local.steps, map[string]any{"overhead_percent_of_60_s_with_10_steps": rounded(share)}},
+		{"handoff-update-without-files", "a decision, by a process of its own", local.decisions, nil},
+		{"handoff-version", "perdure version of the same program, by turns with the updates", local.starts, nil},
+		{"handoff-update-daemon", workload + ", through a daemon", served.steps, nil},
+		{"handoff-update-daemon-without-files", "a decision, by a process of its own, through a daemon", served.decisions, nil},
+		{"handoff-version-daemon", "perdure version, by turns with them", served.starts, nil},
 	} {
 		values := map[string]any{"processes": n, "entries": handoffEntries}
 		maps.Copy(values, w.more)
@@ -91,13 +90,68 @@ func handoffs(b *bench, round int) error {
 	return nil
 }
 
-// process runs the program once and returns how long it took, its start included, and the
-// most memory that it had in KiB.
-func (b *bench) process(dir, program string, args ...string) (took time.Duration, kib int64, err error) {
+// updated is how long each process took.
+type updated struct{ steps, decisions, starts []time.Duration }
+
+// updates runs version, a step and a decision by turns, after one of each for all tasks: the first
+// command reads a long ledger as a whole.
+func (b *bench) updates(dir, program string, n int) (u updated, err error) {
+	for i := -handoffTasks; i < n; i++ {
+		task := fmt.Sprintf("adhoc:%d", (i+handoffTasks)%handoffTasks)
+		for _, c := range []struct {
+			to   *[]time.Duration
+			args []string
+		}{
+			{&u.starts, []string{"version"}},
+			{&u.steps, []string{"handoff", "step", "--task", task, fmt.Sprintf("Ported part %d of the parser", i),
+				"--modified", fmt.Sprintf("src/%d.go", max(i, 0)%100)}},
+			{&u.decisions, []string{"handoff", "decide", "--task", task, "Keep the old names", "--because", "callers use them"}},
+		} {
+			took, _, err := b.process(dir, program, c.args...)
+			if err != nil {
+				return u, err
+			}
+			if i >= 0 {
+				*c.to = append(*c.to, took)
+			}
+		}
+	}
+	return u, nil
+}
+
+// serve starts a daemon and returns when it listens; stop ends it.
+func (b *bench) serve(dir, program string) (stop func() error, err error) {
+	cmd := b.command(dir, program, "serve")
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "listening") {
+		continue
+	}
+	return func() error {
+		err := cmd.Process.Signal(os.Interrupt)
+		_, _ = io.Copy(io.Discard, out) // until it has ended
+		return errors.Join(err, cmd.Wait())
+	}, lines.Err()
+}
+
+func (b *bench) command(dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(b.ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PERDURE_DIR="+filepath.Join(dir, ".perdure"), "PERDURE_STORE="+b.dsn,
 		"PERDURE_HANDOFF_TOKEN=")
+	return cmd
+}
+
+// process runs the program once and returns how long it took, its start included, and the
+// most memory that it had in KiB.
+func (b *bench) process(dir, program string, args ...string) (took time.Duration, kib int64, err error) {
+	cmd := b.command(dir, program, args...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	start := time.Now()

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -266,6 +267,9 @@ func (v *View) base(then []json.RawMessage) json.RawMessage {
 func same(compact []byte, stored json.RawMessage) bool {
 	if len(stored) == 0 {
 		return false
+	}
+	if bytes.Equal(compact, stored) {
+		return true
 	}
 	var c handoff.Checkpoint
 	if json.Unmarshal(stored, &c) != nil {
