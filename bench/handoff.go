@@ -73,11 +73,13 @@ func handoffs(b *bench, round int) error {
 		took           []time.Duration
 		more           map[string]any
 	}{
-		{"handoff-update", workload, local.steps, map[string]any{"overhead_percent_of_60_s_with_10_steps": rounded(share)}},
+		{"handoff-update", workload, local.steps,
+			map[string]any{"overhead_percent_of_60_s_with_10_steps": rounded(share)}},
 		{"handoff-update-without-files", "a decision, by a process of its own", local.decisions, nil},
 		{"handoff-version", "perdure version of the same program, by turns with the updates", local.starts, nil},
 		{"handoff-update-daemon", workload + ", through a daemon", served.steps, nil},
-		{"handoff-update-daemon-without-files", "a decision, by a process of its own, through a daemon", served.decisions, nil},
+		{"handoff-update-daemon-without-files", "a decision, by a process of its own, through a daemon", served.decisions,
+			nil},
 		{"handoff-version-daemon", "perdure version, by turns with them", served.starts, nil},
 	} {
 		values := map[string]any{"processes": n, "entries": handoffEntries}

@@ -77,12 +77,12 @@ func (x *replKills) round(t *testing.T) {
 		Delay: time.Duration(rng.Int64N(int64(20 * time.Millisecond)))}
 	b := newLongBed(t, server, longtask.Spec{Seed: rng.Uint64(), Lines: 20 + rng.Int64N(600)})
 	answered := make(chan struct{}, b.calls)
-	b.server.Answered = func(string, int) {
+	b.server.OnAnswer(func(string, int) {
 		select {
 		case answered <- struct{}{}:
 		default: // no kill waits for it
 		}
-	}
+	})
 	b.how = append(b.how, "--concurrency", fmt.Sprint(1+rng.IntN(8)))
 	plan := []victim{victimHost, victimHost, victimGuard + victim(rng.IntN(2))}
 	rng.Shuffle(len(plan), func(i, j int) { plan[i], plan[j] = plan[j], plan[i] })
@@ -203,13 +203,13 @@ func TestKilledEngine(t *testing.T) {
 			var process atomic.Pointer[os.Process]
 			var x replKills
 			started := make(chan struct{})
-			b.server.Answered = func(model string, number int) {
+			b.server.OnAnswer(func(model string, number int) {
 				<-started
 				// The kernel lists children reliably only while no thread begins or ends.
 				for model == "sub" && number == 3 && !x.kill(process.Load().Pid, v) && t.Context().Err() == nil {
 					runtime.Gosched()
 				}
-			}
+			})
 			var out bytes.Buffer
 			cmd := b.next()
 			cmd.Stdout, cmd.Stderr = &out, &out

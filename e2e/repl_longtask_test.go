@@ -130,11 +130,11 @@ func TestKillInALongTask(t *testing.T) {
 		t.Fatalf("the run has %d calls, want a batch of %d", b.calls, batch)
 	}
 	var process atomic.Pointer[os.Process]
-	b.server.Answered = func(model string, number int) {
+	b.server.OnAnswer(func(model string, number int) {
 		if p := process.Load(); model == "sub" && number == batch/2 && p != nil {
 			_ = p.Kill() // the test fails below if it goes on
 		}
-	}
+	})
 	cmd := b.next()
 	cmd.Env = append(cmd.Env, "OPENAI_API_KEY=first") // the other processes have another key
 	if err := cmd.Start(); err != nil {

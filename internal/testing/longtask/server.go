@@ -31,20 +31,26 @@ type Server struct {
 	Nested   bool
 	// Delay is waited before each answer of the sub-model.
 	Delay time.Duration
-	// Fault, when set, decides what happens to a request of a model, by the number of the
-	// request, from 1.
+	// Fault, when set before the server starts, decides what happens to a request of a model, by
+	// the number of the request, from 1.
 	Fault func(model string, number int) Fault
-	// Answered, when set, is called after a whole answer was written, with the number of
-	// answers of that model, from 1.
-	Answered func(model string, number int)
 
 	mu       sync.Mutex // guards all below
+	onAnswer func(model string, number int)
 	ledger   map[[32]byte]int
 	requests map[string]int
 	answers  map[string]int
 	keys     map[string]int
 	open     int
 	peak     int
+}
+
+// OnAnswer sets what is called after each whole answer was written, with the number of answers
+// of that model, from 1. The server may be in use.
+func (s *Server) OnAnswer(do func(model string, number int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onAnswer = do
 }
 
 // Totals returns how many requests a model received and how many it answered.
@@ -151,10 +157,10 @@ func (s *Server) answered(req request) {
 	s.mu.Lock()
 	s.ledger[sha256.Sum256(data)]++
 	s.answers[req.Model]++
-	number := s.answers[req.Model]
+	number, do := s.answers[req.Model], s.onAnswer
 	s.mu.Unlock()
-	if s.Answered != nil {
-		s.Answered(req.Model, number)
+	if do != nil {
+		do(req.Model, number)
 	}
 }
 
