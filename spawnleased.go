@@ -13,8 +13,10 @@ import (
 // of the task's wait are saved. The task cannot be completed before the child is terminal. After
 // a crash the session's end frees both.
 //
-// It fails with CodeConflict for a sequential task, whose children wait for each other, and
-// otherwise like [Lease.Spawn].
+// It fails with CodeConflict for a sequential task, whose children wait for each other, and when
+// the tree was reopened since the task was claimed: the child would be done with the
+// configuration of before. [Lease.Spawn] ends the lease, and the next one has the new one.
+// Otherwise it fails like Spawn.
 func (l *Lease) SpawnLeased(ctx context.Context, spec TaskSpec) (*Lease, error) {
 	children, err := l.s.prepareChildren(ctx, []TaskSpec{spec})
 	if err != nil {
@@ -38,8 +40,11 @@ type spawnLeased struct {
 	child    *Lease
 }
 
-const sqlClaimNew = `UPDATE task_hot SET state = ` + dbRunning + `, session = $2, fence = fence + 1, claimed_at = $3, started_at = $3
-	WHERE id = $1 RETURNING ` + leaseColumns
+const (
+	sqlReopened = `SELECT reopened FROM tree WHERE id = $1`
+	sqlClaimNew = `UPDATE task_hot SET state = ` + dbRunning + `, session = $2, fence = fence + 1, claimed_at = $3, started_at = $3
+		WHERE id = $1 RETURNING ` + leaseColumns
+)
 
 func (c *spawnLeased) apply(ctx context.Context, b *batch) error {
 	const op = "spawn task"
@@ -48,6 +53,13 @@ func (c *spawnLeased) apply(ctx context.Context, b *batch) error {
 	}
 	if c.l.flags&sqldb.FlagSequential != 0 {
 		return conflictf(op, "the children of task %q run one after another", c.l.Task.ID)
+	}
+	var reopened int
+	if err := b.tx.QueryRow(ctx, sqlReopened, []any{c.l.Tree.key}, &reopened); err != nil {
+		return err
+	}
+	if reopened != c.l.Tree.Reopened {
+		return conflictf(op, "tree %q was reopened since task %q was claimed", c.l.Tree.ID, c.l.Task.ID)
 	}
 	if err := c.children.apply(ctx, b); err != nil {
 		return err

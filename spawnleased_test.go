@@ -1,6 +1,7 @@
 package perdure_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -54,5 +55,32 @@ func TestSpawnLeased(t *testing.T) {
 		if err := statetest.Sound(t.Context(), s); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// A lease of a tree that was reopened meanwhile, because its session seemed dead, leases no child:
+// it would not have the new configuration.
+func TestSpawnLeasedOfAReopenedTree(t *testing.T) {
+	t.Parallel()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		s, other := testdb.Open(t, cfg), testdb.Open(t, cfg)
+		r := leased(t, s, perdure.TreeSpec{Config: json.RawMessage(`{"v":1}`)})
+		if err := r.ss.Die(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := other.Reopen(t.Context(), r.tree.ID, perdure.ReopenSpec{Config: json.RawMessage(`{"v":2}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.root.SpawnLeased(t.Context(), perdure.TaskSpec{Prompt: "part"})
+		wantCode(t, "lease a child with the configuration of before", err, perdure.CodeConflict)
+		ids, err := r.root.Spawn(t.Context(), []perdure.TaskSpec{{Prompt: "part"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := claimOne(t, openSession(t, other)); l.Task.ID != ids[0] || string(l.Tree.Config) != `{"v":2}` {
+			t.Errorf("claimed %s of %s", l.Task.ID, l.Tree.Config)
+		}
+		sound(t, s)
 	})
 }

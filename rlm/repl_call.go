@@ -166,11 +166,14 @@ func (a *attempt) spawnCalls(ctx context.Context, c *console, q *query, slots []
 }
 
 // answerHere does the work of the only sub-call of a query at once, in the place of the task.
-// If it is not answered then, because it is tried again later or waits at a gate, the task waits
-// for it, and its lease has ended.
+// If it cannot, or if it is not answered then, because it is tried again later or waits at a gate,
+// the task waits for it, and its lease has ended.
 func (a *attempt) answerHere(ctx context.Context, c *console, q *query, spec perdure.TaskSpec) (r engine.Reply,
 	ready bool, err error) {
 	child, err := a.l.SpawnLeased(ctx, spec)
+	if errors.Is(err, perdure.ErrConflict) { // the tree was reopened: the next lease has its configuration
+		return r, false, a.spawnCalls(ctx, c, q, []int{0}, []perdure.TaskSpec{spec})
+	}
 	if err != nil {
 		return r, false, err
 	}

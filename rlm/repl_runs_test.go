@@ -283,6 +283,30 @@ func TestRetriedSubCall(t *testing.T) {
 	}
 }
 
+// A tree that is reopened while its REPL runs, because its session seemed dead, has its new
+// configuration from the next sub-call on.
+func TestReopenedWhileAReplRuns(t *testing.T) {
+	t.Parallel()
+	first := script(t, turns("- {match: '^q', text: \"old\"}\n", block("FINAL(llm_query('q 1') + llm_query('q 2'))")))
+	b := newBench(t, models{"mock:m": first, "mock:other": script(t, "replies: [{match: '^q', text: ' new'}]")})
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	session, err := b.store.OpenSession(t.Context(), "test")
+	b.ok(err)
+	leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
+	b.ok(err)
+	b.here = func(child *perdure.Lease) {
+		b.ok(b.exec.Handle(t.Context(), child))
+		b.ok(session.Close(t.Context()))
+		_, err := b.resume(tree.ID, M{"model": "mock:other"})
+		b.ok(err)
+	}
+	b.ok(b.exec.Handle(t.Context(), leases[0]))
+	b.here = nil
+	if _, root := b.finish(tree.ID, 1); root.Result != "old new" {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+}
+
 // A variable that a person sets is set in the code before its next block, also when the blocks
 // are run again.
 func TestEditedVariables(t *testing.T) {
