@@ -321,7 +321,8 @@ func (a *attempt) query() string {
 	return a.prompt()
 }
 
-// complete ends the task with a result.
+// complete ends the task with a result. If a child was retried meanwhile, the task waits for it,
+// and its next lease makes the result with what that child answered.
 func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	if a.l.Task.Parent == 0 {
 		text = d.numbered(text)
@@ -341,6 +342,9 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	defer done()
 	err = a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial(), Skipped: d.Skipped,
 		KeepCalls: !a.short})
+	if errors.Is(err, perdure.ErrConflict) { // a child was retried meanwhile: the task ends after it
+		return a.l.Wait(last)
+	}
 	if err == nil && a.l.Task.Parent == 0 {
 		a.e.runs.Finish(a.entry)
 	}

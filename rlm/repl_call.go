@@ -246,6 +246,9 @@ func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*
 		}
 		text, known := c.toldText(slot)
 		switch {
+		case known && t.State == perdure.Completed:
+			c.notes = append(c.notes, fmt.Sprintf("sub-call %q was retried after the code had received its error, and the "+
+				"answer does not use its result", t.ID))
 		case known:
 		case t.State == perdure.Completed:
 			text = t.Result

@@ -283,6 +283,57 @@ func TestRetriedSubCall(t *testing.T) {
 	}
 }
 
+// A child that a user retries while its task makes its result does not fail the task, which waits
+// for it: a REPL then ends with what its code received before, a merge with the new answer.
+func TestChildRetriedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	refused := "- {match: '^q', repeat: 1, status: 400, message: no}\n"
+	for _, tt := range []struct {
+		name, script, want string
+		config             M
+		at                 int
+		context            []file
+	}{
+		{"a sub-call", turns(refused+"- {match: '^q', text: \"late\"}\n", block("r = llm_query('q')"),
+			block("FINAL(r[:5])")), "Error", replConfig("mock:m"), 3, nil},
+		{"a part", "replies: [{status: 400, message: no}, {text: one}, {text: two}, {text: three}, {text: half}, {text: four}, " +
+			"{text: whole}]", "whole",
+			M{"model": "mock:m", "chunk_tokens": 500, "merge": "summarize"}, 5,
+			[]file{{"a.txt", numbered(150)}}},
+	} {
+		m := &mortal{Model: script(t, tt.script)}
+		b := newBench(t, models{"mock:m": m})
+		contextID := ""
+		if tt.context != nil {
+			contextID = b.put(tt.context...)
+		}
+		tree := b.launch("What?", contextID, tt.config)
+		m.left, m.after = tt.at, true
+		m.kill = func() {
+			failed, err := b.store.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID, Limit: 10,
+				States: []perdure.State{perdure.Failed}})
+			if err == nil && len(failed) == 1 {
+				err = b.store.RetryTask(t.Context(), failed[0].ID)
+			}
+			if err != nil || len(failed) != 1 {
+				t.Errorf("%s: retry of %d tasks: %v", tt.name, len(failed), err)
+			}
+		}
+		got, root := b.finish(tree.ID, 1)
+		if got.State != perdure.Completed || root.Result != tt.want {
+			t.Errorf("%s: the tree is %s with %q, %+v", tt.name, got.State, root.Result, root.Error)
+		}
+		notes := strings.Join(data(t, &root).Notes, "; ")
+		if strings.Contains(notes, "does not use its result") != (tt.context == nil) {
+			t.Errorf("%s: notes %q", tt.name, notes)
+		}
+		if failed := b.tasks(tree.ID)[1]; failed.State != perdure.Completed {
+			t.Errorf("%s: the child is %s, %+v", tt.name, failed.State, failed.Error)
+		}
+		b.sound()
+	}
+}
+
 // A tree that is reopened while its REPL runs, because its session seemed dead, has its new
 // configuration from the next sub-call on.
 func TestReopenedWhileAReplRuns(t *testing.T) {
