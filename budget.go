@@ -156,7 +156,7 @@ type LimitUse struct {
 	// Used is the usage so far, with what is reserved for open calls.
 	Used int64 `json:"used"`
 	// Warned is set from 80 % on, Exceeded when the limit refused a request or a
-	// call used more than was left.
+	// call used more than was left; a time limit is exceeded when it has passed.
 	Warned   bool `json:"warned"`
 	Exceeded bool `json:"exceeded"`
 	// Flag is the option that raises the limit.
@@ -171,7 +171,8 @@ func (st *treeStat) limitUses(elapsed int64) []LimitUse {
 	for _, c := range append(calls.all(), &nodes) {
 		if c.limit > 0 {
 			uses = append(uses, LimitUse{Limit: c.name, Value: c.limit, Used: c.used, Flag: c.flag,
-				Warned: st.warned&(1<<(2*c.bit)) != 0, Exceeded: st.warned&(1<<(2*c.bit+1)) != 0})
+				Warned:   st.warned&(1<<(2*c.bit)) != 0,
+				Exceeded: st.warned&(1<<(2*c.bit+1)) != 0 || c.bit == limitWall && c.used >= c.limit})
 		}
 	}
 	return uses

@@ -39,9 +39,8 @@ type conversation struct {
 	// blocks is the code of the last reply, and outcomes what it did so far.
 	blocks   []string
 	outcomes []turn.Outcome
-	// final is the first final answer of the turn, draft the best answer before there is one.
+	// final is the first final answer of the turn.
 	final *engine.Final
-	draft string
 }
 
 // repl answers the task by a REPL: the model writes code over the context, which is run, until
@@ -56,7 +55,7 @@ func (a *attempt) repl(ctx context.Context) error {
 	}
 	c, err := a.takeConsole(timed)
 	if err != nil {
-		return a.interrupted(timed, err)
+		return a.endLate(ctx, a.interrupted(timed, err))
 	}
 	parked, err := a.converse(timed, c)
 	if parked {
@@ -142,9 +141,6 @@ func (a *attempt) turnRequest(c *console) *model.Request {
 // ran notes what a block did. Its final answer counts if it ran to its end.
 func (c *console) ran(r *record.Result) {
 	o := turn.Outcome{Code: c.blocks[len(c.outcomes)], Output: r.Output, OutputBytes: r.OutputBytes}
-	if r.Draft != "" {
-		c.draft = r.Draft
-	}
 	if f := r.Failure; f != nil {
 		o.Failure = strings.TrimRight(f.Traceback, "\n")
 		if o.Failure == "" {
@@ -206,38 +202,52 @@ func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error
 	return a.complete(ctx, text, &data)
 }
 
-// endEarly completes the task as partial if the budget ended it: with the best answer so far.
-// A resumed run goes on from there.
+// endEarly completes the task as partial if the budget ended it: with the best answer so far,
+// also of turns that the console did not repeat. A resumed run goes on from there.
 func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
 	over := failedAs(err, KindBudget) || errors.Is(err, perdure.ErrBudgetExceeded) // calls, or tasks
-	if !over || c.number == 0 {
+	if !over {
+		return err
+	}
+	number, draft, readErr := a.reached(ctx)
+	if readErr != nil {
+		return readErr
+	}
+	if number == 0 {
 		return err
 	}
 	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
-	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", c.number, err)))
-	text := c.draft
-	if text == "" {
-		text = "(no answer: the budget ended before the code had set one)"
+	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", number, err)))
+	if draft == "" {
+		draft = "(no answer: the budget ended before the code had set one)"
 	}
-	return a.complete(ctx, text, &data)
+	return a.complete(ctx, draft, &data)
 }
 
-// endLate is endEarly for a task whose time was over before it could go on: its best answer so
-// far is in its records.
+// reached returns the last turn that has a reply, 0 if none has, and the best answer before there
+// is one, from the records.
+func (a *attempt) reached(ctx context.Context) (turn int, draft string, err error) {
+	calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
+	if err != nil {
+		return 0, "", err
+	}
+	for _, c := range replies(calls) {
+		turn = max(turn, c.Position+1)
+	}
+	blocks, err := a.e.blocks.Heads(ctx, a.l.Tree.ID, a.l.Task.ID)
+	for i := range blocks {
+		if r := blocks[i].Result; r != nil && r.Draft != "" {
+			draft = r.Draft
+		}
+	}
+	return turn, draft, err
+}
+
+// endLate is endEarly for a task whose time was over before it could go on.
 func (a *attempt) endLate(ctx context.Context, over error) error {
 	c := a.e.consoles.take(a.l)
 	if c == nil {
 		c = &console{context: &lookup.Context{}}
-		blocks, err := a.e.blocks.Blocks(ctx, a.l.Tree.ID, a.l.Task.ID)
-		if err != nil {
-			return err
-		}
-		for i := range blocks {
-			c.number = blocks[i].Turn
-			if r := blocks[i].Result; r != nil && r.Draft != "" {
-				c.draft = r.Draft
-			}
-		}
 	}
 	if err := c.close(); err != nil {
 		a.e.cfg.Logger.Warn("close engine of REPL", "task_id", a.l.Task.ID.String(), "error", err)

@@ -219,6 +219,35 @@ func TestReplWithinATimeLimit(t *testing.T) {
 	}
 }
 
+// A partial run stays partial, with its best answer, if its next time limit passes before it is
+// where it was: while it starts, while it repeats its turns, and after a reply without code.
+func TestReplResumedWithAShortTimeLimit(t *testing.T) {
+	t.Parallel()
+	for want, first := range map[string]string{"a guess": block("answer['content'] = 'a guess'"), "(no answer: the budget " +
+		"ended before the code had set one)": "I think."} {
+		_, m := endpoint(t, turns("", first, block("x = 2"), block("FINAL(x)")))
+		b := newBench(t, m)
+		config := replConfig("openai:m")
+		config["budget_calls"] = 2
+		tree := b.launch("What?", "", config)
+		got, root := b.finish(tree.ID, 1)
+		for _, limit := range []string{"1us", "50ms", "100ms", "150ms", "200ms"} {
+			if got.State != perdure.Partial || root.Result != want {
+				t.Fatalf("before limit %s the tree is %s with %q, %+v", limit, got.State, root.Result, root.Error)
+			}
+			_, err := b.resume(tree.ID, M{"timeout": limit})
+			b.ok(err)
+			got, root = b.finish(tree.ID, 1)
+		}
+		if got.State != perdure.Partial || root.Result != want {
+			t.Errorf("the tree is %s with %q, %+v", got.State, root.Result, root.Error)
+		}
+		if root = b.resumed(tree.ID, M{"timeout": "1h", "budget_calls": 9}); root.Result != "2" {
+			t.Errorf("the result is %q, %+v", root.Result, root.Error)
+		}
+	}
+}
+
 // A task whose work is cancelled while its only sub-call is to be tried again waits for it: it
 // can neither end before it nor be tried again itself.
 func TestSubCallTriedAgainAtTheEnd(t *testing.T) {

@@ -182,7 +182,7 @@ func raised(l perdure.LimitUse, missing int64) string {
 	case limitCost:
 		return fmt.Sprint(2 * float64(l.Value) / 1e6)
 	case limitTime:
-		return human.Duration(milliseconds(l.Value))
+		return (2 * milliseconds(l.Value)).String()
 	}
 	return fmt.Sprint(2 * l.Value)
 }
