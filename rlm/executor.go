@@ -78,9 +78,10 @@ type ExecutorConfig struct {
 	// [github.com/perdure/perdure/worker.Worker] whose handler this executor is. Nil: each sub-call
 	// of a REPL goes through the queue, which takes longer.
 	Do func(l, child *perdure.Lease)
-	// Stopping reports whether that worker is stopping: a REPL then goes back to the queue instead
-	// of asking for its next reply. Nil: never.
-	Stopping func() bool
+	// Stopping returns a context that ends when that worker is stopping: a REPL or a search then goes
+	// back to the queue instead of asking for its next reply, and code that runs is ended at once.
+	// Nil: never.
+	Stopping func() context.Context
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -140,6 +141,30 @@ func (e *Executor) Check(tree *perdure.Tree) error {
 	}
 	_, err = findTeam(e.cfg.Resolver, &cfg)
 	return err
+}
+
+// errStopping is the cause of an attempt that is left because the worker is stopping.
+var errStopping = errors.New("the worker is stopping")
+
+// stopping returns errStopping if the worker is stopping.
+func (e *Executor) stopping() error {
+	if e.cfg.Stopping != nil && e.cfg.Stopping().Err() != nil {
+		return errStopping
+	}
+	return nil
+}
+
+// untilStopping returns a context that also ends when the worker is stopping, with errStopping.
+func (e *Executor) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unwatch := func() bool { return true }
+	if e.cfg.Stopping != nil {
+		unwatch = context.AfterFunc(e.cfg.Stopping(), func() { cancel(errStopping) })
+	}
+	return ctx, func() {
+		unwatch()
+		cancel(nil)
+	}
 }
 
 // runKey identifies a run by its tree and by how often that was reopened, each time with a
@@ -274,6 +299,13 @@ func (a *attempt) outOfTime(ctx context.Context) error {
 func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 	const enough = 10 * time.Second
 	return context.WithTimeout(context.WithoutCancel(ctx), enough)
+}
+
+// release gives the task back to the queue: the worker is stopping.
+func (a *attempt) release(ctx context.Context) error {
+	last, done := lastWrite(ctx)
+	defer done()
+	return a.l.Release(last)
 }
 
 // children lists the children of a task in order.

@@ -66,8 +66,8 @@ type bench struct {
 	here   func(*perdure.Lease) // does the work of a child; nil: worker, the one of work, does
 	worker *worker.Worker
 	models models
-	// stopping reports whether the worker is stopping; nil: never.
-	stopping func() bool
+	// stopping returns a context that ends when the worker is stopping; nil: never.
+	stopping func() context.Context
 }
 
 func newBench(t *testing.T, m models) *bench {
@@ -84,7 +84,12 @@ func (b *bench) open() {
 	b.ok(err)
 	b.store = s
 	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: s, Resolver: b.models, Do: b.do,
-		Stopping: func() bool { return b.stopping != nil && b.stopping() }})
+		Stopping: func() context.Context {
+			if b.stopping != nil {
+				return b.stopping()
+			}
+			return b.Context()
+		}})
 	b.ok(err)
 }
 

@@ -64,6 +64,9 @@ func (a *attempt) repl(ctx context.Context) error {
 	if closing := c.close(); err == nil && closing != nil {
 		a.e.cfg.Logger.Warn("close engine of REPL", "task_id", a.l.Task.ID.String(), "error", closing)
 	}
+	if errors.Is(err, errStopping) {
+		return a.release(ctx)
+	}
 	if lost, failed := a.lose(timed, c, err); lost || failed != nil {
 		return a.interrupted(timed, failed)
 	}
@@ -86,7 +89,7 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 			return false, a.finish(ctx, c, c.final)
 		}
 		c.endTurn()
-		if stopping := a.e.cfg.Stopping; stopping != nil && stopping() {
+		if a.e.stopping() != nil {
 			err := a.leave(c, func() error { return a.l.Release(ctx) })
 			return err == nil, err
 		}
@@ -275,7 +278,11 @@ func (a *attempt) tool(ctx context.Context, c *console, r *engine.Request) (repl
 	if p, ok := errors.AsType[*lookup.Problem](err); ok {
 		return engine.Reply{Err: p.Text}, nil
 	}
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	default:
 		err = damaged(err)
 	}
 	return reply, err

@@ -29,7 +29,9 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 			return nil, err
 		}
 		var err error
-		ev, err = c.engine.Exec(ctx, engine.Block{Code: code, Clock: c.block.StartedAt, Seed: c.block.Seed})
+		ev, err = a.runCode(ctx, func(ctx context.Context) (engine.Event, error) {
+			return c.engine.Exec(ctx, engine.Block{Code: code, Clock: c.block.StartedAt, Seed: c.block.Seed})
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -40,11 +42,20 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 		if err != nil || !ready {
 			return nil, err
 		}
-		if ev, err = c.engine.Reply(ctx, reply); err != nil {
+		ev, err = a.runCode(ctx, func(ctx context.Context) (engine.Event, error) { return c.engine.Reply(ctx, reply) })
+		if err != nil {
 			return nil, err
 		}
 	}
 	return a.endBlock(ctx, c, resultOf(ev.Done))
+}
+
+// runCode lets the code of a block run until it ends or requests something. A worker that is
+// stopping ends it at once: the next one runs the block again with what is recorded.
+func (a *attempt) runCode(ctx context.Context, run func(context.Context) (engine.Event, error)) (engine.Event, error) {
+	ctx, stop := a.e.untilStopping(ctx)
+	defer stop()
+	return run(ctx)
 }
 
 // serve answers a request of the code. ready is false if its task waits for sub-calls, and
@@ -61,7 +72,9 @@ func (a *attempt) serve(ctx context.Context, c *console, r *engine.Request) (rep
 		ready = true
 		reply.Value, err = a.tellBudget(ctx, c)
 	default:
-		reply, err = a.tool(ctx, c, r)
+		reading, stop := a.e.untilStopping(ctx)
+		defer stop()
+		reply, err = a.tool(reading, c, r)
 		return reply, true, err
 	}
 	if ready {

@@ -98,24 +98,72 @@ func TestReplRuns(t *testing.T) {
 	}
 }
 
-// A REPL asks for no further reply when the worker is stopping: its task is queued, and goes on
-// with the next turn in the next worker.
+// ended returns a context that has ended.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+// A REPL asks for no further reply when the worker is stopping, and ends the code that runs: its
+// task is queued, and goes on there in the next worker.
 func TestReplOfAStoppingWorker(t *testing.T) {
 	t.Parallel()
-	m := script(t, turns("", block("x = 5"), block("x += 1"), block("FINAL(x)")))
-	b := newBench(t, models{"mock:m": m})
-	var stops atomic.Int64
-	b.stopping = func() bool { return m.Ledger().Totals().Finished == 2 && stops.Add(1) == 1 }
-	tree := b.launch("What?", "", replConfig("mock:m"))
-	got, root := b.finish(tree.ID, 1)
-	if got.State != perdure.Completed || root.Result != "6" || root.Attempts != 1 {
-		t.Errorf("tree is %s with %q in attempt %d: %+v", got.State, root.Result, root.Attempts, root.Error)
+	for _, at := range []int64{1, 2} { // when the code of the second reply begins, and before the third reply
+		m := script(t, turns("", block("x = 5"), block("x += 1"), block("FINAL(x)")))
+		b := newBench(t, models{"mock:m": m})
+		var asked atomic.Int64
+		b.stopping = func() context.Context {
+			if m.Ledger().Totals().Finished == 2 && asked.Add(1) == at {
+				return ended(t.Context())
+			}
+			return t.Context()
+		}
+		tree := b.launch("What?", "", replConfig("mock:m"))
+		got, root := b.finish(tree.ID, 1)
+		if got.State != perdure.Completed || root.Result != "6" || root.Attempts != 1 {
+			t.Errorf("tree is %s with %q in attempt %d: %+v", got.State, root.Result, root.Attempts, root.Error)
+		}
+		if n := b.count(tree.ID, perdure.EventTaskReleased); n != 1 {
+			t.Errorf("the task was released %d times", n)
+		}
+		if n := b.count(tree.ID, "repl.started"); n != 3-int(at) {
+			t.Errorf("%d engines were started", n)
+		}
+		if u := b.usage(tree.ID); u.Calls != 3 || u.UncertainCalls != 0 {
+			t.Errorf("used %+v", u)
+		}
 	}
-	if n := b.count(tree.ID, perdure.EventTaskReleased); n != 1 {
-		t.Errorf("the task was released %d times", n)
-	}
-	if u := b.usage(tree.ID); u.Calls != 3 || u.UncertainCalls != 0 {
-		t.Errorf("used %+v", u)
+}
+
+// Code that does not end by itself ends when the worker is stopping.
+func TestEndlessCodeOfAStoppingWorker(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []string{rlm.EnginePython, rlm.EngineStarlark} {
+		b := newBench(t, models{"mock:m": script(t, turns("", block("x = 5"), block("x += 1", "files()", "while True: pass")))})
+		config := replConfig("mock:m")
+		config["repl_engine"] = engine
+		tree := b.launch("What?", b.put(file{"a.txt", "text"}), config)
+		session, err := b.store.OpenSession(t.Context(), "test")
+		b.ok(err)
+		leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
+		b.ok(err)
+		worker, stop := context.WithCancel(t.Context())
+		var asked atomic.Int64
+		b.stopping = func() context.Context {
+			if asked.Add(1) == 6 { // the code goes on after files()
+				go stop()
+			}
+			return worker
+		}
+		b.ok(b.exec.Handle(t.Context(), leases[0]))
+		root, err := b.store.Task(t.Context(), tree.Root)
+		b.ok(err)
+		if root.State != perdure.Queued || root.Attempts != 1 || asked.Load() != 6 {
+			t.Errorf("%s: the task is %s in attempt %d after %d requests, %+v", engine, root.State, root.Attempts, asked.Load(),
+				root.Error)
+		}
+		b.ok(session.Close(t.Context()))
 	}
 }
 

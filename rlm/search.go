@@ -39,6 +39,9 @@ func (a *attempt) search(ctx context.Context) error {
 	m.quiet = true // most replies are requests
 	h := &hunt{a: a, m: &m, s: s, limits: limits, schema: schema}
 	text, data, err := h.run(timed)
+	if errors.Is(err, errStopping) {
+		return a.release(ctx)
+	}
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
@@ -80,6 +83,9 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 		return "", Data{}, err
 	}
 	for reply := 1; ; reply++ {
+		if err := h.a.e.stopping(); err != nil {
+			return "", Data{}, err
+		}
 		text, last, err := h.ask(ctx, reply)
 		if err != nil {
 			return "", Data{}, err

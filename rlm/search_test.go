@@ -1,9 +1,11 @@
 package rlm_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -60,6 +62,29 @@ func TestSearch(t *testing.T) {
 	if !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.HasPrefix(n, "found by retrieval: text of ") }) {
 		t.Errorf("notes: %q", d.Notes)
 	}
+}
+
+// A search asks for no further reply when the worker is stopping, and goes on there in the next.
+func TestSearchOfAStoppingWorker(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, searching)
+	b := newBench(t, m)
+	var asked atomic.Int64
+	b.stopping = func() context.Context {
+		if asked.Add(1) == 3 {
+			return ended(t.Context())
+		}
+		return t.Context()
+	}
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), searchConfig("openai:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "On the northern mole. [^1]" || root.Attempts != 1 {
+		t.Errorf("tree is %s with %q in attempt %d: %+v", got.State, root.Result, root.Attempts, root.Error)
+	}
+	if n := b.count(tree.ID, perdure.EventTaskReleased); n != 1 {
+		t.Errorf("the task was released %d times", n)
+	}
+	b.asks(server, tree.ID, 5)
 }
 
 // A model that does not use the protocol is corrected once; then its reply is the answer.

@@ -65,6 +65,7 @@ func (w *Worker) giveUp(err error) {
 	defer w.mu.Unlock()
 	if w.fault == nil {
 		w.fault = err
+		w.stop()
 	}
 }
 

@@ -108,8 +108,9 @@ type Worker struct {
 	owed []debt
 	// fault is why the worker gives up.
 	fault error
-	// run is the context of Run.
-	run context.Context //nolint:containedctx // Do must know whether Run is to end
+	// run is the context of Run, stop ends it.
+	run  context.Context //nolint:containedctx // handlers must know whether Run is to end
+	stop context.CancelFunc
 }
 
 // running is the work on a task; nested is set if it is done in the place of another one.
@@ -162,12 +163,13 @@ func (w *Worker) Running() int {
 	return len(w.running)
 }
 
-// Stopping reports whether Run is to end: it claims no more tasks. A handler may then give its
-// task back between two steps of its work.
-func (w *Worker) Stopping() bool {
+// Stopping returns a context that ends when Run is to end: it claims no more tasks. A handler may
+// then give its task back between two steps of its work, or leave work that can be repeated. Only
+// handlers that Run called may call it.
+func (w *Worker) Stopping() context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.run != nil && w.run.Err() != nil || w.fault != nil
+	return w.run
 }
 
 // Run works until ctx ends, then drains and stops as the package comment says.
@@ -180,8 +182,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, cancelWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelWork(nil)
 	watch, stopWatch := context.WithCancel(context.WithoutCancel(ctx))
+	run, stop := context.WithCancel(ctx)
+	defer stop()
 	w.mu.Lock()
-	w.run = ctx
+	w.run, w.stop = run, stop
 	w.mu.Unlock()
 
 	var tasks, watcher sync.WaitGroup
@@ -211,7 +215,7 @@ func (w *Worker) Do(l, child *perdure.Lease) {
 	w.mu.Lock()
 	ctx := w.running[l].ctx
 	w.mu.Unlock()
-	stopping := w.Stopping()
+	stopping := w.Stopping().Err() != nil
 	r := w.begin(ctx, child, true)
 	settled := !stopping && w.attempt(r.ctx, child)
 	// The lease that was lost is that of l, and perhaps not the child's.

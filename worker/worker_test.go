@@ -419,7 +419,7 @@ func TestDoWhileStopping(t *testing.T) {
 			}
 			children = append(children, child.Task.ID)
 			w.Do(l, child)
-			if !w.Stopping() {
+			if w.Stopping().Err() == nil {
 				t.Error("the worker is not stopping")
 			}
 		}

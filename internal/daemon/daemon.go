@@ -230,8 +230,8 @@ func (d *Daemon) do(l, child *perdure.Lease) {
 	w.Do(l, child)
 }
 
-// stopping reports whether the worker is to end.
-func (d *Daemon) stopping() bool {
+// stopping returns a context that ends when the worker is to end.
+func (d *Daemon) stopping() context.Context {
 	d.mu.Lock()
 	w := d.worker
 	d.mu.Unlock()
