@@ -189,6 +189,9 @@ func wallLimit(d time.Duration) int64 {
 // text describes why the limit refuses a request.
 func (c *limitCheck) text() string {
 	switch c.bit {
+	case limitNodes:
+		return fmt.Sprintf("task limit reached: %d tasks requested, %d of %d left; %s %d is enough for them",
+			c.want, max(c.limit-c.used, 0), c.limit, c.flag, c.used+c.want)
 	case limitCost:
 		return fmt.Sprintf("budget exhausted: $%s of $%s used or reserved, up to $%s requested",
 			usd(c.used), usd(c.limit), usd(c.want))

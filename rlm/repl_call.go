@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
@@ -158,10 +159,11 @@ func (a *attempt) answers(ctx context.Context, c *console, q *query) (r engine.R
 func (a *attempt) spawnCalls(ctx context.Context, c *console, q *query, slots []int, specs []perdure.TaskSpec) error {
 	return a.leave(c, func() error {
 		ids, err := a.l.Spawn(ctx, specs)
-		if err == nil {
-			c.spawned(q, slots, ids)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", q.function, human.Count(len(q.prompts), "prompt"), err)
 		}
-		return err
+		c.spawned(q, slots, ids)
+		return nil
 	})
 }
 

@@ -212,7 +212,9 @@ func TestReplWithinABudget(t *testing.T) {
 	for _, limit := range []struct {
 		name  string
 		calls int64
-	}{{"budget_calls", 10}, {"max_nodes", 2}} {
+		why   string
+	}{{"budget_calls", 10, "10 of 10 calls used"}, {"max_nodes", 2, "llm_query_batched of 20 prompts: check limits: " +
+		"task limit reached: 20 tasks requested, 9 of 10 left; --max-nodes 21 is enough"}} {
 		server, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
 			block("answer['content'] = 'a guess'"),
 			block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))
@@ -224,6 +226,9 @@ func TestReplWithinABudget(t *testing.T) {
 		if got.State != perdure.Partial || root.Result != "a guess" || b.usage(tree.ID).Calls != limit.calls {
 			t.Fatalf("%s: tree is %s with %q after %+v: %+v", limit.name, got.State, root.Result, b.usage(tree.ID),
 				root.Error)
+		}
+		if notes := strings.Join(data(t, &root).Notes, "; "); !strings.Contains(notes, limit.why) {
+			t.Errorf("%s: notes %q", limit.name, notes)
 		}
 		root = b.resumed(tree.ID, M{limit.name: 100})
 		if root.Result != "20" {

@@ -164,13 +164,17 @@ func failedStatus(e *perdure.TaskError) int {
 
 // takeUp returns the text for how to finish a tree whose parts are missing.
 func takeUp(r *client.Result) string {
-	command := "perdure resume " + string(r.Tree)
+	command, higher := "perdure resume "+string(r.Tree), ""
 	for _, l := range r.Limits {
-		if l.Exceeded && l.Limit != limitNode {
+		switch {
+		case !l.Exceeded:
+		case l.Limit == limitNode: // how many tasks are enough is in the error of the task
+			higher = " with a higher " + l.Flag
+		default:
 			command += " " + l.Flag + " " + raised(l, r.MissingTotal)
 		}
 	}
-	return fmt.Sprintf("`%s` takes up the missing parts; `perdure tree %s` shows all tasks", command, r.Tree)
+	return fmt.Sprintf("`%s`%s takes up the missing parts; `perdure tree %s` shows all tasks", command, higher, r.Tree)
 }
 
 // raised returns the value of a flag that doubles a limit, and that is enough for a call for
