@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -203,6 +204,14 @@ func longOutput(b *Bench) {
 	if d.OutputBytes != 2000*1001 || len(d.Output) > engine.MaxOutputBytes || len(d.Output) < engine.MaxOutputBytes-3 ||
 		len(d.OutputSHA256) != 64 {
 		b.Errorf("%d bytes of %d, hash %q", len(d.Output), d.OutputBytes, d.OutputSHA256)
+	}
+	// What is kept ends before the character that does not fit, whatever fits of the rest.
+	line := strings.Repeat("x", 1000)
+	whole := strings.Repeat("x", engine.MaxOutputBytes-len(line)-2) + "\n" + line
+	d = b.Run(fmt.Sprintf("print('x' * %d)\nprint('x' * %d + 'é')\nprint('a')\nprint('a')",
+		engine.MaxOutputBytes-len(line)-2, len(line)))
+	if d.Output != whole || d.OutputBytes != int64(len(whole)+len("é\na\na\n")) {
+		b.Errorf("%d bytes of %d, which end with %q", len(d.Output), d.OutputBytes, d.Output[len(d.Output)-5:])
 	}
 }
 

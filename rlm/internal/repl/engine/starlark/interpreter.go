@@ -35,10 +35,16 @@ type interpreter struct {
 	lost     error // the link failed
 }
 
+// dataPerHeap is how much memory the process may have for each byte that the code may use.
+const dataPerHeap = 2
+
 // serve runs blocks until the host is gone.
 func serve(link *pipe.Link) error {
 	init, err := link.Receive()
 	if err != nil {
+		return err
+	}
+	if err := limitData(dataPerHeap * init.MemoryBytes); err != nil {
 		return err
 	}
 	debug.SetMemoryLimit(init.MemoryBytes)

@@ -95,8 +95,12 @@ func (o *output) clear() {
 
 func (o *output) write(text string) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
+	whole := o.bytes == int64(o.kept.Len())
 	o.bytes += int64(len(text))
 	o.hash.Write([]byte(text))
+	if !whole {
+		return
+	}
 	if room := o.limit - o.kept.Len(); room < len(text) {
 		for room > 0 && !utf8.RuneStart(text[room]) {
 			room--

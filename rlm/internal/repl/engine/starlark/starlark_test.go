@@ -1,7 +1,10 @@
 package starlark_test
 
 import (
+	"context"
+	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +53,25 @@ func TestLimits(t *testing.T) {
 		}
 		b.Run("a = None")
 		b.Prints("print('on')", "on\n")
+	}
+}
+
+// An engine that ends while it runs code is an error: because the code needs much memory at once, or
+// because the block is cancelled.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "linux" {
+		b := start(t, starlark.Config{Limits: engine.Limits{MemoryBytes: 64 << 20}})
+		_, err := b.Try("x = [0] * (1 << 27)")
+		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Kind != engine.KindKilled {
+			t.Errorf("a list of 2 GiB: %v", err)
+		}
+	}
+	b := start(t, starlark.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go cancel()
+	if _, err := b.Exec(ctx, engine.Block{Code: "while True: pass"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled block: %v", err)
 	}
 }
 
