@@ -22,6 +22,7 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 			return nil, err
 		}
 		if r := c.block.Result; r != nil && r.Lost {
+			c.passLost(c.block)
 			c.block = nil
 			return r, nil
 		}
@@ -144,7 +145,8 @@ func (a *attempt) lose(ctx context.Context, c *console, cause error) (lost bool,
 		return true, a.l.Release(last)
 	}
 	err = a.e.blocks.End(last, a.l, c.block, &record.Result{Lost: true, OutputSHA256: hashOf(""),
-		Failure: &engine.Failure{Type: "EngineEnded", Message: e.Error() + "; what the block did is lost"}}, nil)
+		Failure: &engine.Failure{Type: "EngineEnded", Message: e.Error() + "; what the block did is lost, " +
+			"but its answered sub-calls are not: the same calls return the same answers"}}, nil)
 	if err != nil {
 		return false, err
 	}

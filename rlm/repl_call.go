@@ -27,6 +27,9 @@ type subCall struct {
 	place
 	// Hash is that of the function, the model and the prompt.
 	Hash string `json:"hash"`
+	// From is a completed sub-call with this hash, of a block that was lost, whose answer is taken
+	// over.
+	From perdure.TaskID `json:"from,omitempty"`
 }
 
 // place is the place of a prompt in a run of a REPL.
@@ -143,7 +146,7 @@ func (a *attempt) answers(ctx context.Context, c *console, q *query) (r engine.R
 	if len(missing) > 0 {
 		specs := make([]perdure.TaskSpec, len(missing))
 		for i, slot := range missing {
-			if specs[i], err = a.callSpec(c, q, slot); err != nil {
+			if specs[i], err = a.callSpec(ctx, c, q, slot); err != nil {
 				return r, false, err
 			}
 		}
@@ -313,9 +316,14 @@ func (a *attempt) answerCall(ctx context.Context) error {
 }
 
 // callSpec is the record of the task that answers a prompt of a query.
-func (a *attempt) callSpec(c *console, q *query, slot int) (perdure.TaskSpec, error) {
+func (a *attempt) callSpec(ctx context.Context, c *console, q *query, slot int) (perdure.TaskSpec, error) {
 	prompt := q.prompts[slot]
-	n := &node{Version: planVersion, Total: 1, Call: &subCall{c.place(slot), q.hash(prompt)}}
+	hash := q.hash(prompt)
+	from, err := a.lostAnswer(ctx, c, hash)
+	if err != nil {
+		return perdure.TaskSpec{}, err
+	}
+	n := &node{Version: planVersion, Total: 1, Call: &subCall{c.place(slot), hash, from}}
 	if q.recursive() && a.l.Task.Depth+1 < *a.run.cfg.MaxDepth {
 		n.Repl = a.node.Repl
 	}
@@ -329,6 +337,25 @@ func (a *attempt) callSpec(c *console, q *query, slot int) (perdure.TaskSpec, er
 	}
 	return perdure.TaskSpec{Prompt: prompt, MaxAttempts: a.run.cfg.MaxAttempts, Priority: a.l.Task.Priority,
 		Policy: perdure.PolicyPartial, Metadata: raw, Agent: agent}, nil
+}
+
+// lostAnswer returns a completed sub-call of a block that was lost, which asked the same and whose
+// answer no other sub-call has taken over; 0 if there is none.
+func (a *attempt) lostAnswer(ctx context.Context, c *console, hash string) (perdure.TaskID, error) {
+	for _, id := range c.lost[hash] {
+		if c.taken[id] {
+			continue
+		}
+		t, err := a.e.cfg.Store.Task(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		if t.State == perdure.Completed {
+			c.taken[id] = true
+			return id, nil
+		}
+	}
+	return 0, nil
 }
 
 // diverged records that the code did something else than before; in mode strict it ends the

@@ -35,6 +35,10 @@ type console struct {
 	ordinal int
 	used    map[perdure.TaskID]bool     // the sub-calls that the block received
 	earlier map[string][]perdure.TaskID // those that were known when the block began, by hash
+	// lost are the sub-calls of blocks that were lost, by hash, oldest first; taken those whose
+	// answers others have taken over.
+	lost  map[string][]perdure.TaskID
+	taken map[perdure.TaskID]bool
 	// delivered counts them for the message about a block that failed.
 	delivered int
 	next      int // the number of the next block
@@ -61,6 +65,7 @@ func (c *console) readRecords(ctx context.Context, a *attempt, any bool) (err er
 		return nil
 	}
 	c.read, c.calls = true, make(map[place]knownCall)
+	c.lost, c.taken = make(map[string][]perdure.TaskID), make(map[perdure.TaskID]bool)
 	if !any {
 		return nil
 	}
@@ -78,6 +83,7 @@ func (c *console) readRecords(ctx context.Context, a *attempt, any bool) (err er
 		}
 		if n.Call != nil { // the later one of a place is that of a divergence
 			c.calls[n.Call.place] = knownCall{children[i].ID, n.Call.Hash}
+			c.taken[n.Call.From] = true
 		}
 	}
 	return nil
@@ -128,6 +134,13 @@ func (c *console) ended(ctx context.Context, a *attempt, id perdure.TaskID) (*pe
 		return nil, errTriedAgain
 	}
 	return &t, nil
+}
+
+// passLost notes the sub-calls of a block that was lost.
+func (c *console) passLost(b *record.Block) {
+	for hash, ids := range c.earlierCalls(b.Turn, b.Index) {
+		c.lost[hash] = append(c.lost[hash], ids...)
+	}
 }
 
 // recordOf returns the record of the block that is to run next, nil if it did not run before.

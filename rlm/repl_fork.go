@@ -98,14 +98,19 @@ func (a *attempt) takenOver(ctx context.Context, c *console) (text string, ok bo
 	return r.Response, err == nil, err
 }
 
-// answeredBefore completes the task of a sub-call with the result that it has in the tree that
-// the run goes on from, if it was made in a turn that is taken over.
+// answeredBefore completes the task of a sub-call with the result of one that it takes over: of a
+// block that was lost, or of the tree that the run goes on from, if it was made in a turn that is
+// taken over.
 func (a *attempt) answeredBefore(ctx context.Context) (done bool, err error) {
 	o, n := a.run.origin, a.node.Call
-	if o == nil || a.l.Task.Depth != 1 || n.Turn > a.run.cfg.Fork.At || o.calls[n.place].hash != n.Hash {
+	from := n.From
+	if from == 0 && o != nil && a.l.Task.Depth == 1 && n.Turn <= a.run.cfg.Fork.At && o.calls[n.place].hash == n.Hash {
+		from = o.calls[n.place].task
+	}
+	if from == 0 {
 		return false, nil
 	}
-	t, err := a.e.cfg.Store.Task(ctx, o.calls[n.place].task)
+	t, err := a.e.cfg.Store.Task(ctx, from)
 	if err != nil {
 		return false, err
 	}

@@ -230,7 +230,7 @@ func (r *recordReader) call(c *trajectory.Call, it *trajectory.Iteration, at pla
 		t.Result = r.text(line, "the answer of a sub-call", c.Response)
 	}
 	raw, err := encode("plan", metadata{&node{Version: planVersion, Total: 1,
-		Call: &subCall{at, hashOf(prompt)}}})
+		Call: &subCall{place: at, Hash: hashOf(prompt)}}})
 	if err == nil { // it always has a JSON form
 		t.Metadata = raw
 	}

@@ -68,6 +68,8 @@ func TestReplRuns(t *testing.T) {
 			"(9, 8, 29)", M{"budget_calls": 10}, ""},
 		{"an engine that its code ended", turns(ok, block("x = 1"), block("x = 2", "import os", "os._exit(1)"),
 			block("FINAL(x)")), "1", nil, ""},
+		{"a call that failed in a block that was lost", turns("- {match: '^q', repeat: 1, status: 400, message: no}\n"+ok,
+			block("llm_query('q')", "import os", "os._exit(1)"), block("FINAL(llm_query('q'))")), "ok", nil, ""},
 		{"profile paper", turns(ok, block("x = 5"), "FINAL_VAR(x)"), "5", M{"repl_profile": "paper"}, ""},
 		{"a schema", turns(ok, block("FINAL({'n': 3})")), `{"n":3}`, M{"schema": M{"type": "object",
 			"required": []string{"n"}}}, ""},
@@ -437,6 +439,36 @@ func TestReopenedWhileAReplRuns(t *testing.T) {
 	b.here = nil
 	if _, root := b.finish(tree.ID, 1); root.Result != "old new" {
 		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+}
+
+// Answers that a block had received before its engine ended twice are not asked for again: a later
+// block that asks the same receives them, each once, also after a death.
+func TestAnswersOfALostBlock(t *testing.T) {
+	t.Parallel()
+	for at := range 10 {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			t.Parallel()
+			m := &mortal{Model: script(t, turns("- {match: '^q', repeat: -1, text: \"{{n}}\"}\n",
+				block("llm_query('q 0')", "r = llm_query_batched(['q 1', 'q 2', 'q 1'])", "import os", "os._exit(1)"),
+				block("r = llm_query_batched(['q 1', 'q 2', 'q 1', 'q 1', 'q 3'])"),
+				block("FINAL(' '.join(r + [llm_query('q 0')]))")))}
+			b := newBench(t, models{"mock:m": m})
+			tree := b.launch("What?", "", replConfig("mock:m"))
+			for !b.die(m, tree.ID, at, true) {
+				b.close()
+				b.open()
+				at = 0
+			}
+			root, err := b.store.Task(t.Context(), tree.Root)
+			b.ok(err)
+			if want := "3 4 5 7 8 2"; root.Result != want || b.usage(tree.ID).Calls != 9 {
+				t.Errorf("the result is %q, want %q, after %+v; %+v", root.Result, want, b.usage(tree.ID), root.Error)
+			}
+			if r, err := b.exec.Replay(t.Context(), tree.ID); err != nil || len(r.Differences) > 0 {
+				t.Errorf("replay: %+v, %v", r, err)
+			}
+		})
 	}
 }
 
