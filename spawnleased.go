@@ -14,8 +14,8 @@ import (
 // a crash the session's end frees both.
 //
 // It fails with CodeConflict for a sequential task, whose children wait for each other, and when
-// the tree was reopened since the task was claimed: the child would be done with the
-// configuration of before. [Lease.Spawn] ends the lease, and the next one has the new one.
+// the tree was reopened since the task was claimed: the child would be done with the previous
+// configuration. [Lease.Spawn] ends the lease, and the next one has the new one.
 // Otherwise it fails like Spawn.
 func (l *Lease) SpawnLeased(ctx context.Context, spec TaskSpec) (*Lease, error) {
 	children, err := l.s.prepareChildren(ctx, []TaskSpec{spec})

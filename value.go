@@ -123,7 +123,12 @@ func (s *Store) payload(ctx context.Context, query queryRow, tree int64, hash st
 	if err := query(ctx, sqlPayload, []any{tree, hash}, &text, &packed); err != nil || !packed {
 		return string(text), err
 	}
-	return s.codec.Unpack(text)
+	value, err := s.codec.Unpack(text)
+	if err != nil {
+		return "", &Error{Code: CodeDamaged, Op: "read value", Msg: "the long value " + hash + " is damaged", Err: err,
+			Hint: "`perdure verify-log` lists what was changed outside of perdure; restore the store from a backup"}
+	}
+	return value, nil
 }
 
 // load returns the value of a column.

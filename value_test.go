@@ -137,14 +137,22 @@ func TestLongValuesArePacked(t *testing.T) {
 		if got := rows(`SELECT MIN(LENGTH(text)) < 1000 AS small FROM payload`); got != "small=1" {
 			t.Errorf("words are not stored in less than 1,000 bytes: %s", got)
 		}
-		change(t, s, `UPDATE payload SET text = SUBSTR(text, 1, 50)`)
-		if _, err := read(); err == nil || !strings.Contains(err.Error(), "decompress") {
-			t.Errorf("a truncated value was read: %v", err)
+		list := perdure.VarSpec{Name: "list", Value: json.RawMessage("[" + strings.Repeat("1,", 9000) + "1]")}
+		if _, err := s.SetVar(t.Context(), global, list); err != nil {
+			t.Fatal(err)
 		}
-		if got := logFaults(t, s); len(got) != 1 || !strings.Contains(got[0], "the long value") {
+		change(t, s, `UPDATE payload SET text = SUBSTR(text, 1, 50)`)
+		_, err := read()
+		wantCode(t, "read a truncated value", err, perdure.CodeDamaged)
+		if !strings.Contains(err.Error(), "decompress") || !strings.Contains(perdure.HintOf(err), "verify-log") {
+			t.Errorf("a truncated value: %v (%s)", err, perdure.HintOf(err))
+		}
+		_, err = s.AppendVar(t.Context(), global, "list", json.RawMessage("1"), perdure.Cause{})
+		wantCode(t, "change a truncated value", err, perdure.CodeDamaged)
+		if got := logFaults(t, s); len(got) != 2 || !strings.Contains(got[0], "the long value") {
 			t.Errorf("the log's check found %q", got)
 		}
-		change(t, s, `UPDATE payload SET packed = 0, text = '`+words+`'`) // as earlier versions stored it
+		change(t, s, `UPDATE payload SET packed = 0, text = '`+words+`' WHERE tree > 0`) // as earlier versions stored it
 		if got, err := read(); err != nil || got != words {
 			t.Errorf("a value that is not compressed came back with %d bytes, %v", len(got), err)
 		}

@@ -142,7 +142,8 @@ func TestReplOfAStoppingWorker(t *testing.T) {
 func TestEndlessCodeOfAStoppingWorker(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{rlm.EnginePython, rlm.EngineStarlark} {
-		b := newBench(t, models{"mock:m": script(t, turns("", block("x = 5"), block("x += 1", "files()", "while True: pass")))})
+		b := newBench(t, models{"mock:m": script(t, turns("", block("x = 5"),
+			block("x += 1", "files()", "while True: pass")))})
 		config := replConfig("mock:m")
 		config["repl_engine"] = engine
 		tree := b.launch("What?", b.put(file{"a.txt", "text"}), config)
@@ -278,8 +279,8 @@ func TestReplWithinATimeLimit(t *testing.T) {
 // where it was: while it starts, while it repeats its turns, and after a reply without code.
 func TestReplResumedWithAShortTimeLimit(t *testing.T) {
 	t.Parallel()
-	for want, first := range map[string]string{"a guess": block("answer['content'] = 'a guess'"), "(no answer: the budget " +
-		"ended before the code had set one)": "I think."} {
+	for want, first := range map[string]string{"a guess": block("answer['content'] = 'a guess'"),
+		"(no answer: the budget ended before the code had set one)": "I think."} {
 		_, m := endpoint(t, turns("", first, block("x = 2"), block("FINAL(x)")))
 		b := newBench(t, m)
 		config := replConfig("openai:m")
@@ -380,8 +381,8 @@ func TestChildRetriedAtTheEnd(t *testing.T) {
 	}{
 		{"a sub-call", turns(refused+"- {match: '^q', text: \"late\"}\n", block("r = llm_query('q')"),
 			block("FINAL(r[:5])")), "Error", replConfig("mock:m"), 3, nil},
-		{"a part", "replies: [{status: 400, message: no}, {text: one}, {text: two}, {text: three}, {text: half}, {text: four}, " +
-			"{text: whole}]", "whole",
+		{"a part", "replies: [{status: 400, message: no}, {text: one}, {text: two}, {text: three}, {text: half}, " +
+			"{text: four}, {text: whole}]", "whole",
 			M{"model": "mock:m", "chunk_tokens": 500, "merge": "summarize"}, 5,
 			[]file{{"a.txt", numbered(150)}}},
 	} {

@@ -178,7 +178,7 @@ func soleExpression(file *syntax.File) syntax.Expr {
 // functionsOfRuns are the functions that the code of a run has, and the prompt has not.
 func functionsOfRuns() []string {
 	return []string{"llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched", "files", "search", "grep", "lines",
-		"cite", "budget", "FINAL", "FINAL_VAR", "SUBMIT", "SHOW_VARS"}
+		"cite", "budget", "FINAL", "FINAL_VAR", "SUBMIT", "done", "SHOW_VARS"}
 }
 
 // refused is a function of the code of runs that fails when it is called at the prompt.

@@ -438,3 +438,20 @@ func TestCountOverlapping(t *testing.T) {
 		b.Prints("print(context.count('aa'), context.count('aaa'), context.count('a'))", "4 3 9\n")
 	}
 }
+
+// A long text has the lines of a str, also where they end between two of its parts.
+func TestLinesOfALongText(t *testing.T) {
+	t.Parallel()
+	const part = 4 << 20
+	long := strings.Repeat("x", part-1)
+	for _, text := range []string{long + "\r\nb\u2028c\vd\u0085e\n\nf\r", long + "\nb\n", long + "yb", long + "x\n\n"} {
+		b := start(t, python.Config{LazyBytes: 1 << 20,
+			Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(text))}}})
+		b.Files = map[string]string{"a": text}
+		b.Prints(fmt.Sprintf(`whole = context[:%d]
+for name, args in [("splitlines", []), ("splitlines", [True]), ("split", ["\n"])]:
+    print(list(getattr(context, name)(*args)) == getattr(whole, name)(*args))
+print(list(context.lines()) == [line for line in whole.split("\n")][:whole.count("\n") + (whole[-1] != "\n")])
+`, len(text)), strings.Repeat("True\n", 4))
+	}
+}

@@ -278,13 +278,17 @@ class LazyText:
             yield from part
 
     def lines(self):
-        """Yields the lines without their ends."""
+        """Yields the lines that the functions lines, grep and cite count, without their ends."""
+        return self._split(False)
+
+    def _split(self, empty):
+        """Yields the texts between newlines; empty: the last one also if it is empty."""
         rest = ""
         for part in self._parts():
             found = (rest + part).split("\n")
             rest = found.pop()
             yield from found
-        if rest:
+        if rest or empty:
             yield rest
 
     def _slice(self, start, stop):
@@ -342,12 +346,19 @@ class LazyText:
             rest = between[-1][1 - len(sub) :]
         return n
 
-    def splitlines(self):
-        return self.lines()
+    def splitlines(self, keepends=False):
+        """Yields the lines as str.splitlines has them."""
+        text = ""
+        for part in self._parts():
+            text += part
+            rest = text.splitlines(True)[-1]  # its end can go on in the next part
+            yield from text[: len(text) - len(rest)].splitlines(keepends)
+            text = rest
+        yield from text.splitlines(keepends)
 
     def split(self, sep=None, maxsplit=-1):
         if sep == "\n" and maxsplit == -1:
-            return self.lines()
+            return self._split(True)
         raise self._long("split")
 
     def startswith(self, prefix):
