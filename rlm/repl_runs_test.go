@@ -473,6 +473,31 @@ func TestAnswersOfALostBlock(t *testing.T) {
 	}
 }
 
+// REPLs that wait for sub-calls read their contexts afterwards, also if there are more of them than
+// contexts that are kept open.
+func TestContextsOfManyWaitingRepls(t *testing.T) {
+	t.Parallel()
+	_, m := endpoint(t, "replies:\n- {match: '^q', repeat: -1, text: ok}\n- {repeat: -1, text: "+
+		fmt.Sprintf("%q}\n", strings.ReplaceAll(block("r = llm_query_batched(['q 1', 'q 2'])",
+			"FINAL(lines('a.txt', 1, 1) + r[1])"), "'''", "```")))
+	b := newBench(t, m)
+	var trees []perdure.Tree
+	for i := range 12 {
+		trees = append(trees, b.launch("What?", b.put(file{"a.txt", fmt.Sprintf("line of %d", i)}, file{"b.txt", "text"}),
+			replConfig("openai:m")))
+	}
+	stop := b.work(1)
+	defer stop()
+	for i, tree := range trees {
+		got := b.wait(tree.ID)
+		root, err := b.store.Task(t.Context(), got.Root)
+		b.ok(err)
+		if want := fmt.Sprintf("line of %dok", i); root.Result != want {
+			t.Errorf("the result is %q, want %q; %+v", root.Result, want, root.Error)
+		}
+	}
+}
+
 // A variable that a person sets is set in the code before its next block, also when the blocks
 // are run again.
 func TestEditedVariables(t *testing.T) {

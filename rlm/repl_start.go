@@ -151,6 +151,7 @@ func (p *consoles) close() {
 // one, which begins with the first turn.
 func (a *attempt) takeConsole(ctx context.Context) (*console, error) {
 	if c := a.e.consoles.take(a.l); c != nil {
+		a.setReader(c) // that of the earlier lease may be closed
 		return c, nil
 	}
 	c, err := a.newConsole(ctx)
@@ -216,7 +217,8 @@ func (a *attempt) openContents(c *console) (contents engine.Contents, err error)
 		contents.Text = &engine.File{Name: lookup.TextName, Bytes: int64(len(a.l.Task.Prompt)), Chars: -1}
 		return contents, err
 	}
-	c.context = &lookup.Context{Reader: a.run.reader, Find: a.find}
+	c.context = &lookup.Context{}
+	a.setReader(c)
 	if a.run.reader == nil {
 		return contents, nil
 	}
@@ -231,6 +233,14 @@ func (a *attempt) openContents(c *console) (contents engine.Contents, err error)
 		contents.Files = list
 	}
 	return contents, nil
+}
+
+// setReader has the console read the context as this attempt has it open. The prompt of rlm_query
+// is held by the console itself.
+func (a *attempt) setReader(c *console) {
+	if a.node.Call == nil {
+		c.context.Reader, c.context.Find = a.run.reader, a.find
+	}
 }
 
 // describe makes the facts on the task and its context that the model reads.
