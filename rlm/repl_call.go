@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -213,6 +214,12 @@ func (a *attempt) leave(c *console, end func() error) error {
 // A task whose prompt is another one than that of the code now is a divergence.
 func (a *attempt) callsOf(ctx context.Context, c *console, q *query) (calls []*perdure.Task, missing []int, err error) {
 	calls = make([]*perdure.Task, len(q.prompts))
+	used := maps.Clone(c.used)
+	for slot, prompt := range q.prompts {
+		if known, there := c.calls[c.place(slot)]; there && known.hash == q.hash(prompt) {
+			used[known.task] = true
+		}
+	}
 	for slot, prompt := range q.prompts {
 		at, hash := c.place(slot), q.hash(prompt)
 		known, there := c.calls[at]
@@ -227,7 +234,8 @@ func (a *attempt) callsOf(ctx context.Context, c *console, q *query) (calls []*p
 				return nil, nil, err
 			}
 		}
-		if again, ok := c.reuse(hash); ok { // the code makes its calls in another order
+		if again, ok := c.reuse(hash, used); ok { // the code makes its calls in another order
+			used[again] = true
 			if calls[slot], err = c.ended(ctx, a, again); err != nil {
 				return nil, nil, err
 			}

@@ -96,11 +96,11 @@ func (c *console) spawned(q *query, slots []int, ids []perdure.TaskID) {
 	}
 }
 
-// reuse returns a sub-call that an earlier run of the block made, which asked the same and was
-// not delivered yet.
-func (c *console) reuse(hash string) (perdure.TaskID, bool) {
+// reuse returns a sub-call that an earlier run of the block made, which asked the same and is not
+// used yet.
+func (c *console) reuse(hash string, used map[perdure.TaskID]bool) (perdure.TaskID, bool) {
 	for _, id := range c.earlier[hash] {
-		if !c.used[id] {
+		if !used[id] {
 			return id, true
 		}
 	}

@@ -553,6 +553,25 @@ func TestReplDiverges(t *testing.T) {
 	}
 }
 
+// Code that asks the same several times where it differs from its record receives an answer for each.
+func TestRepeatsOfDivergedCode(t *testing.T) {
+	t.Parallel()
+	m := &mortal{Model: script(t, turns("- {match: '^first', text: q a}\n- {match: '^q', repeat: -1, text: \"{{n}}\"}\n",
+		block("x = llm_query('first')", "r = llm_query_batched([x, 'q b', x])", "FINAL(' '.join(r))")))}
+	b := newBench(t, models{"mock:m": m})
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	if b.die(m, tree.ID, 5, true) { // after all answers
+		t.Fatal("the tree ended")
+	}
+	b.change("UPDATE task_end SET result = 'q b' WHERE result = 'q a'")
+	b.close()
+	b.open()
+	_, root := b.finish(tree.ID, 1)
+	if root.Result != "6 4 7" || b.count(tree.ID, "repl.diverged") == 0 {
+		t.Errorf("the result is %q, %+v, with %d divergences", root.Result, root.Error, b.count(tree.ID, "repl.diverged"))
+	}
+}
+
 // count counts the events of a kind.
 func (b *bench) count(tree perdure.TreeID, kind perdure.EventKind) (n int) {
 	b.Helper()

@@ -34,6 +34,6 @@
 //
 // When the context of Run ends, the worker claims no more and lets the work
 // under way continue for Config.DrainTimeout. Then it cancels that work with the
-// cause [ErrStopping] and gives the tasks back. Run returns when everything it
-// started has ended.
+// cause [ErrStopping] and gives the tasks back. A handler need not wait for that:
+// it can watch [Worker.Stopping]. Run returns when everything it started has ended.
 package worker
