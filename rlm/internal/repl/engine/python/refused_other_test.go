@@ -2,5 +2,5 @@
 
 package python_test
 
-// withoutNamespaces has no meaning where there are no sandboxes at all.
-func withoutNamespaces(bool) string { return "" }
+// withoutSandbox has no meaning where there are no sandboxes at all.
+func withoutSandbox(bool) string { return "" }
