@@ -322,48 +322,80 @@ func TestACPKilled(t *testing.T) {
 	}
 }
 
-// A run that was killed continues with the finished calls.
-func TestACPRunKilled(t *testing.T) {
-	t.Parallel()
+// heldRun is a run of nine calls whose model counts them and can be held.
+type heldRun struct {
+	*workplace
+	calls, held string // files
+	args        string
+}
+
+func newHeldRun(t *testing.T) *heldRun {
+	t.Helper()
 	w := newWorkplace(t)
 	for _, name := range []string{"1", "2", "3", "4"} {
 		w.write("parts/"+name+".txt", strings.Repeat("word ", 500))
 	}
 	dir := t.TempDir()
-	calls, held := filepath.Join(dir, "calls"), filepath.Join(dir, "held")
-	// While held exists, the model answers as many calls as it has lines.
-	w.write("model.sh", "cat > /dev/null; echo call >> "+calls+"\n"+
-		`while [ -e `+held+` ] && [ $(wc -l < `+calls+`) -gt $(wc -l < `+held+`) ]; do sleep 0.05; done`+"\necho fine\n")
-	const run = `run --context parts --chunk-tokens 400 --context-window 1000 --concurrency 1 --max-output-tokens 100 ` +
+	r := &heldRun{workplace: w, calls: filepath.Join(dir, "calls"), held: filepath.Join(dir, "held")}
+	w.write("model.sh", "cat > /dev/null; echo call >> "+r.calls+"\n"+
+		`while [ -e `+r.held+` ] && [ $(wc -l < `+r.calls+`) -gt $(wc -l < `+r.held+`) ]; do sleep 0.05; done`+"\necho fine\n")
+	r.args = `run --context parts --chunk-tokens 400 --context-window 1000 --concurrency 1 --max-output-tokens 100 ` +
 		`--model "exec:sh model.sh"`
-	whole := w.edits(run)
+	return r
+}
+
+// count returns how many calls were made.
+func (r *heldRun) count() int {
+	r.t.Helper()
+	raw, err := os.ReadFile(r.calls)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.Count(string(raw), "\n")
+}
+
+// hold lets the model answer so many calls in all until release.
+func (r *heldRun) hold(calls int) {
+	r.t.Helper()
+	if err := os.WriteFile(r.held, []byte(strings.Repeat("\n", calls)), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *heldRun) release() {
+	r.t.Helper()
+	if err := os.Remove(r.held); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// begun starts a run and returns when a call is done and the model is held.
+func (r *heldRun) begun(done int) (e *acpEditor, session, id string) {
+	r.t.Helper()
+	r.hold(done)
+	e = r.edits(r.args)
+	session = e.session()
+	id = e.begin(session, "What is this?")
+	e.until(func(u *update) bool { return u.Kind == "tool_call_update" && !strings.Contains(u.Title, ": 0 of ") })
+	return e, session, id
+}
+
+// A run that was killed continues with the finished calls.
+func TestACPRunKilled(t *testing.T) {
+	t.Parallel()
+	r := newHeldRun(t)
+	whole := r.edits(r.args)
 	if got := whole.prompt(whole.session(), "What is this?"); got != turnEnded {
 		t.Fatalf("the turn ended with %s", got)
 	}
-	count := func() int {
-		t.Helper()
-		raw, err := os.ReadFile(calls)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(string(raw), "\n")
-	}
-	want := count()
-	if err := os.WriteFile(held, []byte(strings.Repeat("\n", want+3)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := w.edits(run)
-	s := e.session()
-	id := e.begin(s, "What is this?")
-	e.until(func(u *update) bool { return u.Kind == "tool_call_update" && !strings.Contains(u.Title, ": 0 of ") })
+	want := r.count()
+	e, s, id := r.begun(want + 3)
 	if err := e.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = e.wait(id) // it was killed
-	if err := os.Remove(held); err != nil {
-		t.Fatal(err)
-	}
-	again := w.edits(run)
+	r.release()
+	again := r.edits(r.args)
 	if err := again.load(s); err != nil {
 		t.Fatal(err)
 	}
@@ -372,9 +404,30 @@ func TestACPRunKilled(t *testing.T) {
 	}
 	again.says("it continues")
 	again.says("fine")
-	if got := count() - want; got < want || got > want+1 { // the call that was interrupted
+	if got := r.count() - want; got < want || got > want+1 { // the call that was interrupted
 		t.Errorf("%d calls of the killed run, %d of the other", got, want)
 	}
+}
+
+// A run that another process executes is followed, and taken over when that process is killed.
+func TestACPRunTakenOver(t *testing.T) {
+	t.Parallel()
+	r := newHeldRun(t)
+	e, s, _ := r.begun(3)
+	again := r.edits(r.args)
+	if err := again.load(s); err != nil {
+		t.Fatal(err)
+	}
+	id := again.begin(s, "continue")
+	again.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	if err := e.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.release()
+	if got := again.ends(id); got != turnEnded {
+		t.Fatalf("the turn ended with %s: %s", got, again.said(0))
+	}
+	again.says("fine")
 }
 
 // The ID of a loop that a terminal started can be loaded, and one that does not exist cannot.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -147,8 +148,8 @@ func (p *acpPrompt) checkTrust(req *acp.OpenRequest) error {
 type acpWork struct {
 	*acpPrompt
 	b *env.Backend
-	// elsewhere is set if another process executes the tree.
-	elsewhere bool
+	// elsewhere is the tree that another process executes, if one does.
+	elsewhere perdure.TreeID
 }
 
 // Prepare returns the request that creates the tree of a prompt.
@@ -231,16 +232,20 @@ func (w *acpWork) Create(ctx context.Context, req client.TreeRequest) (perdure.T
 
 // Resume prepares a tree to continue. It reports whether another process executes it.
 func (w *acpWork) Resume(ctx context.Context, id perdure.TreeID) (elsewhere bool, err error) {
-	if w.loop != nil {
-		err = w.loop.Resume(ctx, w.b, w.l, id)
-	} else {
-		err = w.a.recover(ctx, w.b, id, nil)
-	}
+	err = w.take(ctx, id)
 	if errors.Is(err, perdure.ErrConflict) && w.runs(ctx, id) {
-		w.elsewhere = true
+		w.elsewhere = id
 		return true, nil
 	}
 	return false, err
+}
+
+// take prepares a tree to continue in this process.
+func (w *acpWork) take(ctx context.Context, id perdure.TreeID) error {
+	if w.loop != nil {
+		return w.loop.Resume(ctx, w.b, w.l, id)
+	}
+	return w.a.recover(ctx, w.b, id, nil)
 }
 
 // runs reports whether a tree is executed.
@@ -249,10 +254,49 @@ func (w *acpWork) runs(ctx context.Context, id perdure.TreeID) bool {
 	return err == nil && !tree.State.Terminal()
 }
 
-// Follow calls follow while this process executes its trees.
+// Follow calls follow while this process executes its trees. If another process executes the tree
+// and ends before it, this one takes the tree over and calls follow once more.
 func (w *acpWork) Follow(ctx context.Context, follow func(context.Context) error) error {
-	if w.elsewhere {
-		return follow(ctx)
+	if w.elsewhere == "" {
+		return w.b.Follow(ctx, follow)
 	}
+	following, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.awaitTaken(following, cancel)
+	}()
+	err := follow(following)
+	taken := errors.Is(context.Cause(following), errTaken)
+	cancel(nil)
+	<-watched
+	if !taken || ctx.Err() != nil {
+		return err
+	}
+	w.elsewhere = ""
 	return w.b.Follow(ctx, follow)
+}
+
+// takeEvery is the time between two tries to take over a tree from another process.
+const takeEvery = time.Second
+
+// errTaken ends the following of a tree that this process has taken over.
+var errTaken = errors.New("the tree was taken over")
+
+// awaitTaken tries to take the tree over until that works or ctx ends.
+func (w *acpWork) awaitTaken(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(takeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if w.runs(ctx, w.elsewhere) && w.take(ctx, w.elsewhere) == nil {
+			cancel(errTaken)
+			return
+		}
+	}
 }

@@ -129,7 +129,8 @@ type Work interface {
 	// Resume prepares a tree to continue. It reports whether another process executes it.
 	Resume(ctx context.Context, id perdure.TreeID) (elsewhere bool, err error)
 	// Follow calls follow while this process executes the trees that it created or resumed,
-	// unless a daemon or another process does.
+	// unless a daemon or another process does. If that other process ends before its tree, this
+	// one executes it, and follow is called again with a context of its own.
 	Follow(ctx context.Context, follow func(context.Context) error) error
 }
 
