@@ -40,7 +40,7 @@ func (a *app) newForkCommand() *cobra.Command {
 	}
 	env.ExecutesStored(cmd)
 	cmd.Flags().IntVar(&at, "at", 0, "`TURN` last turn that is taken over")
-	env.SettingFlags(cmd, "model", "sub_model", "concurrency")
+	env.SettingFlags(cmd, "model", "sub_model", "concurrency", "repl_python", "repl_unsandboxed")
 	for _, name := range []string{"model", "sub-model"} {
 		cmd.Flags().Lookup(name).DefValue = "" // as the tree has it
 	}

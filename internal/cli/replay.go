@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,10 @@ func (a *app) newReplayCommand() *cobra.Command {
 	}
 	replayTree := a.Run(env.Execute, func(ctx context.Context, b *env.Backend, args []string) error {
 		id, err := perdure.ParseTreeID(args[0])
+		if err != nil && strings.HasSuffix(args[0], ".jsonl") {
+			return env.UsageError("perdure replay --file "+args[0]+" runs the code of a log", "%q is not the ID of a tree",
+				args[0])
+		}
 		if err != nil {
 			return err
 		}
@@ -55,6 +60,7 @@ func (a *app) newReplayCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "file", "", "`FILE` log of the reference implementation to run instead of a tree")
 	env.ExecutesStored(cmd)
+	env.SettingFlags(cmd, "repl_python", "repl_unsandboxed")
 	a.JSONFlag(cmd)
 	return cmd
 }

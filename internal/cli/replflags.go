@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -24,6 +27,11 @@ func (f *replFlags) register(cmd *cobra.Command) {
 }
 
 // apply sets the fields of the configuration.
-func (f *replFlags) apply(c *rlm.Config) {
+func (f *replFlags) apply(cmd *cobra.Command, c *rlm.Config) error {
+	if cmd.Flags().Changed("repl-turns") && f.turns < 1 {
+		return env.UsageError(fmt.Sprintf("the default is %d, the most %d", rlm.DefaultReplTurns, rlm.MaxReplTurns),
+			"--repl-turns: %d is not a number of replies", f.turns)
+	}
 	c.ReplEngine, c.ReplProfile, c.ReplTurns = f.engine, f.profile, f.turns
+	return nil
 }

@@ -56,12 +56,12 @@ func (a *app) newResumeCommand() *cobra.Command {
 	}
 	env.ExecutesStored(cmd)
 	flags.register(cmd)
-	env.SettingFlags(cmd, "concurrency")
+	env.SettingFlags(cmd, "concurrency", "repl_python", "repl_unsandboxed")
 	a.JSONFlag(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
 		env.FlagGroup{Title: "Model of new requests", Flags: "model sub-model base-url max-attempts search-replies"},
-		env.FlagGroup{Title: "Other", Flags: "concurrency json trust"})
+		env.FlagGroup{Title: "Other", Flags: "concurrency repl-python repl-unsandboxed json trust"})
 	return cmd
 }
 

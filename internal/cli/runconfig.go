@@ -136,11 +136,10 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
 	}
-	f.repl.apply(&c)
 	if c.SearchAbove == 0 {
 		c.SearchAbove = rlm.NeverSearch
 	}
-	if err := cmp.Or(f.quality.apply(a, cmd, l, &c), f.plan.apply(a, cmd, l, &c)); err != nil {
+	if err := cmp.Or(f.repl.apply(cmd, &c), f.quality.apply(a, cmd, l, &c), f.plan.apply(a, cmd, l, &c)); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("temperature") {

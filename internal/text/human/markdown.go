@@ -37,13 +37,18 @@ func (m *MarkdownText) Section(title string) { m.Line("\n## %s\n", title) }
 
 // Block writes a text in a fence that is longer than any in it, indented as part of a
 // list if indent is not empty.
-func (m *MarkdownText) Block(indent, s string) {
+func (m *MarkdownText) Block(indent, s string) { m.fenced(indent, "text", s) }
+
+// Code writes source code in a language, as Block writes a text.
+func (m *MarkdownText) Code(language, s string) { m.fenced("", language, s) }
+
+func (m *MarkdownText) fenced(indent, language, s string) {
 	s = strings.TrimRight(Visible(s), "\n")
 	fence := "```"
 	for strings.Contains(s, fence) {
 		fence += "`"
 	}
-	m.Line("%s%s", indent, fence+"text")
+	m.Line("%s%s", indent, fence+language)
 	for line := range strings.SplitSeq(s, "\n") {
 		m.Line("%s%s", indent, line)
 	}

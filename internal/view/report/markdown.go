@@ -91,7 +91,7 @@ func (d *Document) markdownTurns(m *human.MarkdownText) {
 		}
 		for k := range t.Blocks {
 			b := &t.Blocks[k]
-			m.Block("", b.Code)
+			m.Code("python", b.Code) // Starlark, too, is highlighted as Python
 			m.Line("")
 			if b.Output != "" {
 				m.Block("", turns.Output(b))

@@ -94,9 +94,6 @@ func (e *Engine) find(ctx context.Context, program string) (*interpreter, error)
 	err := guard.Run(ctx, guard.Config{Path: program, Args: []string{"-I", "-c", describe}, Stdout: &out,
 		Stderr: &errs})
 	found := new(interpreter)
-	if err == nil {
-		err = json.Unmarshal(out.Bytes(), found)
-	}
 	missing := &engine.Error{Kind: engine.KindMissing, Hint: "install Python 3.9 or later, or name one with --repl-python"}
 	switch {
 	case ctx.Err() != nil:
@@ -107,6 +104,9 @@ func (e *Engine) find(ctx context.Context, program string) (*interpreter, error)
 		return nil, &engine.Error{Kind: engine.KindKilled, Err: err, Msg: program + " ended while it started"}
 	case err != nil:
 		missing.Msg, missing.Err = fmt.Sprintf("%s could not be started", program), err
+		return nil, missing
+	case json.Unmarshal(out.Bytes(), found) != nil:
+		missing.Msg = program + " is not Python: it does not run Python code"
 		return nil, missing
 	case len(found.Version) < 2 || found.Version[0] < oldest()[0] ||
 		found.Version[0] == oldest()[0] && found.Version[1] < oldest()[1]:

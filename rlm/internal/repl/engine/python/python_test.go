@@ -44,6 +44,18 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// A program that is no Python is named, with what to do.
+func TestNoPython(t *testing.T) {
+	t.Parallel()
+	var e python.Engine
+	_, err := e.Start(t.Context(), python.Config{Program: "true"})
+	missing, ok := errors.AsType[*engine.Error](err)
+	if !ok || missing.Kind != engine.KindMissing || !strings.Contains(missing.Error(), "true is not Python") ||
+		!strings.Contains(missing.Hint, "--repl-python") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestBlocksShareANamespace(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
