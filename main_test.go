@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -21,7 +22,11 @@ const (
 	dsnVariable  = "PERDURE_TEST_DSN"
 )
 
+// givenEnv is the environment that the tests were started with, for Go commands that need modules.
+var givenEnv = sync.OnceValue(os.Environ)
+
 func TestMain(m *testing.M) {
+	_ = givenEnv()
 	testenv.Set()
 	role := os.Getenv(roleVariable)
 	if role == "" {

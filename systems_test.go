@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func checkTypes(t *testing.T, system string) {
 		Context: t.Context(),
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 			packages.NeedDeps | packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax,
-		Env: append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0", "GOFLAGS="),
+		Env: append(slices.Clone(givenEnv()), "GOOS="+system, "CGO_ENABLED=0", "GOFLAGS="),
 		ParseFile: func(fset *token.FileSet, name string, text []byte) (*ast.File, error) {
 			file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 			if file != nil && !strings.HasPrefix(name, root) {
