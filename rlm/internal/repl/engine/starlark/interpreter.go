@@ -35,9 +35,6 @@ type interpreter struct {
 	lost     error // the link failed
 }
 
-// dataPerHeap is how much memory the process may have for each byte that the code may use.
-const dataPerHeap = 2
-
 // serve runs blocks until the host is gone.
 func serve(link *pipe.Link) error {
 	init, err := link.Receive()
