@@ -153,7 +153,7 @@ func (s *Store) treeNames(ctx context.Context, keys []int64) (map[int64]TreeID, 
 	for _, key := range keys {
 		if t, ok := s.trees[key]; ok {
 			names[key] = t.ID
-		} else {
+		} else if key != 0 { // the chain of no tree
 			missing = append(missing, key)
 		}
 	}
