@@ -268,11 +268,14 @@ func (w *acpWork) Follow(ctx context.Context, follow func(context.Context) error
 		w.awaitTaken(following, cancel)
 	}()
 	err := follow(following)
-	taken := errors.Is(context.Cause(following), errTaken)
+	why := context.Cause(following)
 	cancel(nil)
 	<-watched
-	if !taken || ctx.Err() != nil {
+	switch {
+	case why == nil || ctx.Err() != nil:
 		return err
+	case !errors.Is(why, errTaken):
+		return why
 	}
 	w.elsewhere = ""
 	return w.b.Follow(ctx, follow)
@@ -284,7 +287,8 @@ const takeEvery = time.Second
 // errTaken ends the following of a tree that this process has taken over.
 var errTaken = errors.New("the tree was taken over")
 
-// awaitTaken tries to take the tree over until that works or ctx ends.
+// awaitTaken tries to take the tree over until that works or ctx ends. It cancels with errTaken, or
+// with the error for which the tree cannot be continued here.
 func (w *acpWork) awaitTaken(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(takeEvery)
 	defer tick.Stop()
@@ -294,8 +298,15 @@ func (w *acpWork) awaitTaken(ctx context.Context, cancel context.CancelCauseFunc
 			return
 		case <-tick.C:
 		}
-		if w.runs(ctx, w.elsewhere) && w.take(ctx, w.elsewhere) == nil {
+		if !w.runs(ctx, w.elsewhere) {
+			continue // follow ends
+		}
+		switch err := w.take(ctx, w.elsewhere); {
+		case err == nil:
 			cancel(errTaken)
+			return
+		case !errors.Is(err, perdure.ErrConflict) && w.runs(ctx, w.elsewhere):
+			cancel(err)
 			return
 		}
 	}
