@@ -176,29 +176,16 @@ func (c *commands) newLogCommand() *cobra.Command {
 
 func (c *commands) log(ctx context.Context, r *ledger.Recorder, v *ledger.View) error {
 	return r.Log(ctx, v, func(e *ledger.Entry, adopted []handoff.Change) error {
-		text := summary(e)
-		if len(adopted) > 0 {
-			text = joined(adopted)
-		}
 		return c.Print(e, func() {
 			c.Printf("%4d  %s  %s  %s  %s\n", e.Number, human.Stamp(e.Time),
 				c.Out.Bold(fmt.Sprintf("%-10s", human.OneLine(e.Kind))), human.OneLine(cmp.Or(e.Source, "-")),
-				human.OneLine(text))
+				human.OneLine(summary(e, adopted)))
 		})
 	})
 }
 
-// joined returns changes as one line.
-func joined(changes []handoff.Change) string {
-	var all []string
-	for _, change := range changes {
-		all = append(all, change.String())
-	}
-	return strings.Join(all, ", ")
-}
-
-// summary returns an entry as one line.
-func summary(e *ledger.Entry) string {
+// summary returns an entry, and the changes of another program that it added, as one line.
+func summary(e *ledger.Entry, adopted []handoff.Change) string {
 	var op ledger.Op
 	if json.Unmarshal(e.Data, &op) != nil {
 		return string(e.Data)
@@ -227,8 +214,11 @@ func summary(e *ledger.Entry) string {
 	if !op.Until.IsZero() {
 		parts = append(parts, "until "+human.Stamp(op.Until))
 	}
-	if len(op.Theirs) > 0 {
+	if len(op.Theirs) > 0 && len(adopted) == 0 {
 		parts = append(parts, "no change by another program")
+	}
+	for _, change := range adopted {
+		parts = append(parts, change.String())
 	}
 	return strings.Join(parts, ", ")
 }
