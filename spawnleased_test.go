@@ -73,7 +73,7 @@ func TestSpawnLeasedOfAReopenedTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = r.root.SpawnLeased(t.Context(), perdure.TaskSpec{Prompt: "part"})
-		wantCode(t, "lease a child with the configuration of before", err, perdure.CodeConflict)
+		wantCode(t, "lease a child with the previous configuration", err, perdure.CodeConflict)
 		ids, err := r.root.Spawn(t.Context(), []perdure.TaskSpec{{Prompt: "part"}})
 		if err != nil {
 			t.Fatal(err)

@@ -132,14 +132,16 @@ func (b *bench) serve(dir, program string) (stop func() error, err error) {
 		return nil, err
 	}
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.Contains(lines.Text(), "listening") {
-		continue
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "listening") {
+			return func() error {
+				err := cmd.Process.Signal(os.Interrupt)
+				_, _ = io.Copy(io.Discard, out) // until it has ended
+				return errors.Join(err, cmd.Wait())
+			}, nil
+		}
 	}
-	return func() error {
-		err := cmd.Process.Signal(os.Interrupt)
-		_, _ = io.Copy(io.Discard, out) // until it has ended
-		return errors.Join(err, cmd.Wait())
-	}, lines.Err()
+	return nil, errors.Join(errors.New("the daemon ended before it listened"), lines.Err(), cmd.Wait())
 }
 
 func (b *bench) command(dir, program string, args ...string) *exec.Cmd {

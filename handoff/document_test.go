@@ -205,9 +205,10 @@ func TestParseFaults(t *testing.T) {
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string]string{
-		`"phase": 7`:                                              `4:15: field checkpoint.phase: want a string, found 7`,
-		`"phase": "testing"`:                                      `4:15: field checkpoint.phase: want one of planning, implementation, verification`,
-		`"schemaVersion": 3`:                                      `4:23: field checkpoint.schemaVersion: want at most 2, the newest version this program knows, found 3`,
+		`"phase": 7`:         `4:15: field checkpoint.phase: want a string, found 7`,
+		`"phase": "testing"`: `4:15: field checkpoint.phase: want one of planning, implementation, verification`,
+		`"schemaVersion": 3`: `4:23: field checkpoint.schemaVersion: want at most 2, ` +
+			`the newest version this program knows, found 3`,
 		`"schemaVersion": -1`:                                     `4:23: field checkpoint.schemaVersion: want at most 2`,
 		`"pendingSteps": ["one", 2]`:                              `4:30: field checkpoint.pendingSteps[1]: want a string, found 2`,
 		`"pendingSteps": "one"`:                                   `want a list of strings, found "one"`,
