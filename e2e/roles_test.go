@@ -212,7 +212,8 @@ func (w *witness) burst(ctx context.Context, number int) error {
 	return errors.Join(errs...)
 }
 
-// logIsMoved checkpoints the whole log, so that the next write begins it again.
+// logIsMoved checkpoints the whole log and waits until no reader uses it, so that the
+// next write begins it again.
 func logIsMoved(ctx context.Context, dir string) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "perdure.db"))
 	if err != nil {
@@ -223,10 +224,10 @@ func logIsMoved(ctx context.Context, dir string) error {
 	defer tick.Stop()
 	for {
 		var busy, log, moved int
-		if err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &log, &moved); err != nil {
+		if err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(RESTART)").Scan(&busy, &log, &moved); err != nil {
 			return err
 		}
-		if log == moved {
+		if busy == 0 && log == moved {
 			return nil
 		}
 		<-tick.C
