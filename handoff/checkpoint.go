@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 )
 
@@ -217,14 +216,19 @@ type Cut struct {
 
 // Touched returns the paths that the completed steps name, each once, in the
 // order in which they were first touched.
-func (w *Work) Touched() []string {
+func (w *Work) Touched() []string { return w.touched(func(string) bool { return true }) }
+
+// touched returns those of the touched files that a function asks for.
+func (w *Work) touched(wanted func(path string) bool) []string {
 	var paths []string
 	seen := make(map[string]bool)
 	for _, step := range w.CompletedSteps {
-		for _, path := range slices.Concat(step.FilesCreated, step.FilesModified) {
-			if !seen[path] {
-				seen[path] = true
-				paths = append(paths, path)
+		for _, list := range [][]string{step.FilesCreated, step.FilesModified} {
+			for _, path := range list {
+				if wanted(path) && !seen[path] {
+					seen[path] = true
+					paths = append(paths, path)
+				}
 			}
 		}
 	}

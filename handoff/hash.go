@@ -161,14 +161,20 @@ func settledStamp(info fs.FileInfo, read time.Time) string {
 // order.
 func Digest(files []FileEntry) string {
 	lines := make([]string, 0, len(files))
+	var line []byte
 	for _, f := range files {
 		state := f.Hash
 		if !f.Exists {
 			state = absentMark
 		}
-		lines = append(lines, strconv.Quote(f.Path)+" "+state+"\n")
+		line = append(strconv.AppendQuote(line[:0], f.Path), " "+state+"\n"...)
+		lines = append(lines, string(line))
 	}
 	slices.Sort(lines)
-	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
-	return hex.EncodeToString(sum[:])
+	h := sha256.New()
+	for _, next := range lines {
+		line = append(line[:0], next...)
+		_, _ = h.Write(line) // it never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -111,7 +112,7 @@ type projection struct {
 	l       *Ledger
 	limit   int
 	results []Result // the last one of each activity
-	hashes  map[string]FileEntry
+	hashes  map[string]*FileEntry
 	touched int          // the number of paths in the ledger
 	others  []otherField // the valid ones
 	invalid int          // the number of the other fields of other programs
@@ -130,16 +131,11 @@ type otherField struct {
 
 func newProjection(l *Ledger, limit int) *projection {
 	p := &projection{l: l, limit: limit, results: lastResults(l.Verification.Results),
-		hashes: make(map[string]FileEntry, len(l.Files)), levels: make(map[part]level)}
-	for _, f := range l.Files {
-		p.hashes[f.Path] = f
+		hashes: make(map[string]*FileEntry, len(l.Files)), levels: make(map[part]level)}
+	for i := range l.Files {
+		p.hashes[l.Files[i].Path] = &l.Files[i]
 	}
-	p.touched = len(p.hashes)
-	for _, path := range l.Touched() {
-		if _, known := p.hashes[path]; !known {
-			p.touched++
-		}
-	}
+	p.touched = len(p.hashes) + len(l.touched(func(path string) bool { return p.hashes[path] == nil }))
 	for _, from := range []struct {
 		extra Extra
 		in    func(*Checkpoint) *Extra
@@ -163,7 +159,9 @@ func (p *projection) whole() *Checkpoint {
 	if (len(p.l.PendingSteps)+len(p.l.Decisions)+len(p.l.FailedApproaches)+len(p.results))*smallest > p.limit {
 		return nil
 	}
-	p.each(func(at part) { p.levels[at] = full })
+	for at := range p.each() {
+		p.levels[at] = full
+	}
 	c := p.checkpoint()
 	if !p.tooLarge(&c) {
 		return &c
@@ -196,31 +194,38 @@ func (p *projection) reserve() {
 
 // fill adds the other parts to what is left of the limit.
 func (p *projection) fill() {
-	p.each(func(at part) {
-		lost := at.kind == file && p.levels[part{kind: step, index: at.index}] == hidden
-		if p.levels[at] != hidden || p.misses >= maxMisses || lost {
+	for at := range p.each() {
+		if p.misses >= maxMisses {
 			return
 		}
-		shortest := brief
-		if at.kind >= file { // paths and IDs are never shortened
-			shortest = full
-		}
-		longest := full
-		if p.misses == 0 { // there may be room for all of it
-			if p.try(full, at) {
-				return
-			}
-			longest--
-		}
-		if longest < shortest || !p.try(shortest, at) {
-			p.misses++
+		p.add(at)
+	}
+}
+
+// add shows a part in the longest form that fits.
+func (p *projection) add(at part) {
+	if p.levels[at] != hidden || at.kind == file && p.levels[part{kind: step, index: at.index}] == hidden {
+		return
+	}
+	shortest := brief
+	if at.kind >= file { // paths and IDs are never shortened
+		shortest = full
+	}
+	longest := full
+	if p.misses == 0 { // there may be room for all of it
+		if p.try(full, at) {
 			return
 		}
-		p.misses = 0
-		for to := longest; to > shortest && !p.try(to, at); to-- {
-			continue
-		}
-	})
+		longest--
+	}
+	if longest < shortest || !p.try(shortest, at) {
+		p.misses++
+		return
+	}
+	p.misses = 0
+	for to := longest; to > shortest && !p.try(to, at); to-- {
+		continue
+	}
 }
 
 // try shows parts, which have the same level, in another length, if all of them fit.
@@ -269,24 +274,27 @@ func (p *projection) currentStep() []part {
 	return []part{{kind: current}, {kind: partialWork}}
 }
 
-// each calls do with all parts, in the order in which they are added.
-func (p *projection) each(do func(part)) {
+// each returns all parts in the order in which they are added.
+func (p *projection) each() iter.Seq[part] {
 	const moreNext, more = 8, 3
-	list := slices.Concat(p.reserved(), p.parts(blocker, 0, all), p.parts(notAllowed, 0, all), p.checks(true),
-		p.parts(pending, 0, moreNext), p.parts(approach, 0, more), []part{{kind: stateIDs}},
-		p.parts(step, 0, more), p.files(0, more))
-	for _, at := range list {
-		do(at)
+	now := func() []part {
+		return slices.Concat(p.reserved(), p.parts(blocker, 0, all), p.parts(notAllowed, 0, all), p.checks(true),
+			p.parts(pending, 0, moreNext), p.parts(approach, 0, more), []part{{kind: stateIDs}},
+			p.parts(step, 0, more), p.files(0, more))
 	}
-	// The history.
-	for _, history := range []func() []part{
+	history := []func() []part{
 		func() []part { return p.parts(agent, 0, all) }, func() []part { return p.parts(decision, 0, all) },
 		func() []part { return p.parts(approach, 0, all) }, func() []part { return p.parts(step, 0, all) },
 		func() []part { return p.files(0, all) }, func() []part { return p.parts(pending, 0, all) },
 		func() []part { return p.checks(false) }, func() []part { return p.parts(other, 0, all) },
-	} {
-		for _, at := range history() {
-			do(at)
+	}
+	return func(yield func(part) bool) {
+		for _, list := range append([]func() []part{now}, history...) {
+			for _, at := range list() {
+				if !yield(at) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -296,8 +304,9 @@ const all = math.MaxInt
 
 // parts returns the entries of a list from one index to another.
 func (p *projection) parts(k kind, from, to int) []part {
-	var list []part
-	for i := from; i < min(to, p.length(k)); i++ {
+	to = min(to, p.length(k))
+	list := make([]part, 0, max(0, to-from))
+	for i := from; i < to; i++ {
 		list = append(list, part{kind: k, index: i})
 	}
 	return list
@@ -381,7 +390,7 @@ func (p *projection) withDigest(c Checkpoint) Checkpoint {
 	rest := make([]FileEntry, 0, c.Files.Rest)
 	for path, f := range p.hashes {
 		if _, listed := c.Files.Listed[path]; !listed {
-			rest = append(rest, f)
+			rest = append(rest, *f)
 		}
 	}
 	c.Files.RestDigest = Digest(rest)[:len(noDigest)]

@@ -161,8 +161,8 @@ func (p *projection) addFiles(c *Checkpoint, shown *[kinds][]part) {
 			list = &c.CompletedSteps[i].FilesModified
 		}
 		*list = append(*list, path)
-		if mark := p.hashes[path].mark(); mark != "" {
-			h.Listed[path] = mark
+		if entry := p.hashes[path]; entry != nil && entry.mark() != "" {
+			h.Listed[path] = entry.mark()
 		}
 	}
 	for range shown[stateIDs] {

@@ -528,8 +528,11 @@ func entryOf(op *Op, source string) (Entry, error) {
 // rescue adopts a checkpoint of another task at the place of this one's: what other
 // programs wrote into it must not be lost.
 func (r *Recorder) rescue(ctx context.Context, u *Update) error {
+	if u.Shown != nil {
+		return nil
+	}
 	other, err := u.Document.Checkpoint(r.Place)
-	if err != nil || other == nil || u.Shown != nil {
+	if err != nil || other == nil {
 		return err
 	}
 	ref := r.ref(other.TaskID)

@@ -17,7 +17,6 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/text/jsontree"
-	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Error is why a text cannot be read.
@@ -220,26 +219,26 @@ const maxNesting = 100
 // tooDeep reports whether text is nested too deeply for the recursive parser.
 func tooDeep(text []byte) bool { return deepestBracket(text) > maxNesting || manyDashes(text) }
 
-// dashes matches lists in lists on one line.
-var dashes = lazyregexp.New(`(?:[-?:][ \t]+)+`)
-
-// manyDashes reports whether text has lists in lists so deep that the parser, whose time
-// grows with the square of the depth, would be slow. The dashes are counted here: a regular
-// expression that counts is slow to compile and to match.
+// manyDashes reports whether text has lists in lists on one line so deep that the parser, whose
+// time grows with the square of the depth, would be slow.
 func manyDashes(text []byte) bool {
-	blank := func(c rune) bool { return c == ' ' || c == '\t' }
-	for len(text) > 0 {
-		at := dashes().FindIndex(text)
-		if at == nil {
-			return false
+	dashes := 0 // in a row, with blanks behind each
+	for i := 0; i < len(text); i++ {
+		if strings.IndexByte("-?:", text[i]) < 0 || i+1 == len(text) || !blank(text[i+1]) {
+			dashes = 0
+			continue
 		}
-		if len(bytes.FieldsFunc(text[at[0]:at[1]], blank)) >= maxNesting {
+		if dashes++; dashes >= maxNesting {
 			return true
 		}
-		text = text[at[1]:]
+		for i+1 < len(text) && blank(text[i+1]) {
+			i++
+		}
 	}
 	return false
 }
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
 
 // deepestBracket returns the largest number of brackets open at once.
 func deepestBracket(text []byte) int {
