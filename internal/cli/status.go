@@ -59,17 +59,22 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 	}
 	a.Printf("%s%s%s", statusBox(a.Out, s.Progress, tree.Name), activeList(a.Out, s.Active),
 		slowLines(a.Out, &s, time.Now()))
+	a.noteWaiting(b, &s, tree.Kind)
+	return nil
+}
+
+// noteWaiting notes what a tree that is not at its end waits for, if nothing of it runs.
+func (a *app) noteWaiting(b *env.Backend, s *client.Status, kind string) {
 	switch {
 	case s.State.Terminal():
-	case a.noteGate(&s):
-	case tree.Kind == perdure.KindRecord:
+	case a.noteGate(s):
+	case kind == perdure.KindRecord:
 		a.Note("imported record; it is not executed")
 	case s.Interrupted:
-		a.Note("%s", status.Interrupted(id))
+		a.Note("%s", status.Interrupted(s.Tree))
 	case s.Running == 0 && b.Local != nil:
-		a.Note("no task is running; if the process has ended, `perdure resume %s` continues", id)
+		a.Note("no task is running; if the process has ended, `perdure resume %s` continues", s.Tree)
 	}
-	return nil
 }
 
 func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {

@@ -45,14 +45,7 @@ func (a *app) newTreeCommand() *cobra.Command {
 				if a.JSON || format == formatJSON {
 					return a.listTasks(cmd.Context(), b, id)
 				}
-				if err := a.drawTree(cmd.Context(), b, id, v, format); err != nil || format != formatASCII {
-					return err
-				}
-				s, err := b.Status(cmd.Context(), id)
-				if err == nil {
-					a.noteGate(&s)
-				}
-				return err
+				return a.drawTree(cmd.Context(), b, id, v, format)
 			})
 		},
 	}
@@ -118,12 +111,17 @@ func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v
 		a.drawGraph(id, nodes, v, format)
 		return nil
 	}
-	a.Printf("%s  %s %s, %s, %s\n", a.Out.Bold(string(id)), a.Out.Mark(s.State), s.State, human.Count(s.Total, "task"),
-		status.Usage(s.Usage))
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return err
+	}
+	a.Printf("%s  %s %s, %s, %s\n", a.Out.Bold(string(id)), a.Out.Mark(s.State), status.State(&s.Progress),
+		human.Count(s.Total, "task"), status.Usage(s.Usage))
 	for _, root := range grow(nodes) {
 		v.draw(root)
 	}
 	legend(a.Out)
+	a.noteWaiting(b, &s, tree.Kind)
 	return nil
 }
 
