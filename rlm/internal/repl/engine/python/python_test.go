@@ -456,7 +456,8 @@ func TestLinesOfALongText(t *testing.T) {
 	t.Parallel()
 	const part = 4 << 20
 	long := strings.Repeat("x", part-1)
-	for _, text := range []string{long + "\r\nb\u2028c\vd\u0085e\n\nf\r", long + "\nb\n", long + "yb", long + "x\n\n"} {
+	for _, text := range []string{long + "\r\nb\u2028c\vd\u0085e\n\nf\r", long + "\nb\n", long + "yb", long + "x\n\n",
+		long + long + long + "zzz\r\nb\r" + long + "\n"} {
 		b := start(t, python.Config{LazyBytes: 1 << 20,
 			Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(text))}}})
 		b.Files = map[string]string{"a": text}

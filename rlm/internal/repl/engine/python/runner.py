@@ -283,11 +283,15 @@ class LazyText:
 
     def _split(self, empty):
         """Yields the texts between newlines; empty: the last one also if it is empty."""
-        rest = ""
+        begun = []  # the parts of a line whose end was not read yet
         for part in self._parts():
-            found = (rest + part).split("\n")
-            rest = found.pop()
-            yield from found
+            found = part.split("\n")
+            begun.append(found[0])
+            if len(found) > 1:
+                yield "".join(begun)
+                yield from found[1:-1]
+                begun = [found[-1]]
+        rest = "".join(begun)
         if rest or empty:
             yield rest
 
@@ -348,13 +352,17 @@ class LazyText:
 
     def splitlines(self, keepends=False):
         """Yields the lines as str.splitlines has them."""
-        text = ""
+        begun, held = [], ""  # the parts of a line whose end was not read yet
         for part in self._parts():
-            text += part
-            rest = text.splitlines(True)[-1]  # its end can go on in the next part
-            yield from text[: len(text) - len(rest)].splitlines(keepends)
-            text = rest
-        yield from text.splitlines(keepends)
+            part = held + part
+            held = "\r" if part.endswith("\r") else ""  # its end can go on in the next part
+            found = part[: len(part) - len(held)].splitlines(True)
+            rest = found.pop() if found and found[-1].splitlines()[0] == found[-1] else ""
+            if found:
+                yield from ("".join(begun) + "".join(found)).splitlines(keepends)
+                begun = []
+            begun.append(rest)
+        yield from ("".join(begun) + held).splitlines(keepends)
 
     def split(self, sep=None, maxsplit=-1):
         if sep == "\n" and maxsplit == -1:
