@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"fmt"
 	"io/fs"
 	"time"
 )
@@ -16,3 +17,27 @@ func SettledStamp(info fs.FileInfo, read time.Time) string { return settledStamp
 
 // ChangeTime returns when the file system changed a file, and whether it knows.
 func ChangeTime(info fs.FileInfo) (time.Time, bool) { return changeTime(info) }
+
+// WronglyHopeless returns an entry that a projection of a ledger passes over although it fits.
+func WronglyHopeless(l Ledger, limit int) (found string) {
+	p := newProjection(&l, limit)
+	p.reserve()
+	for at := range p.each() {
+		if p.misses >= maxMisses {
+			break
+		}
+		if p.levels[at] != hidden {
+			continue
+		}
+		for _, to := range []level{brief, full} {
+			p.levels[at] = to
+			c, size, cut := p.checkpoint(), p.size, p.cut
+			if p.hopeless(at) && !p.tooLarge(&c) {
+				return fmt.Sprintf("%+v, %d bytes", at, p.size)
+			}
+			p.size, p.cut, p.levels[at] = size, cut, hidden
+		}
+		p.add(at)
+	}
+	return ""
+}

@@ -64,7 +64,14 @@ func (p *projection) tooLarge(c *Checkpoint) bool {
 	e := &encoder{limit: p.limit, out: p.text[:0]}
 	e.object(c)
 	p.text = e.out
-	return e.err != nil || e.over()
+	if e.err != nil || e.over() {
+		return true
+	}
+	p.size, p.cut = len(e.out), Cut{}
+	if c.Cut != nil {
+		p.cut = *c.Cut
+	}
+	return false
 }
 
 // kind is a part of a checkpoint, or a list of them.
@@ -118,6 +125,8 @@ type projection struct {
 	invalid int          // the number of the other fields of other programs
 	levels  map[part]level
 	misses  int    // entries in a row that did not fit
+	size    int    // of the last checkpoint that fit; 0 before the first
+	cut     Cut    // its counts of missing entries
 	text    []byte // of the last checkpoint, to use its memory again
 }
 
@@ -237,14 +246,44 @@ func (p *projection) try(to level, parts ...part) bool {
 	for _, at := range parts {
 		p.levels[at] = to
 	}
-	c := p.checkpoint()
-	if !p.tooLarge(&c) {
-		return true
+	if len(parts) > 1 || was != hidden || !p.hopeless(parts[0]) {
+		if c := p.checkpoint(); !p.tooLarge(&c) {
+			return true
+		}
 	}
 	for _, at := range parts {
 		p.levels[at] = was
 	}
 	return false
+}
+
+// hopeless reports whether the JSON of a new entry alone is longer than what is left, which is
+// cheaper to find out than the length of the checkpoint with it. It may be false for others that
+// do not fit.
+func (p *projection) hopeless(at part) bool {
+	e := &encoder{out: p.text[:0]}
+	missing := 0
+	switch at.kind {
+	case decision:
+		entry := p.decision(at)
+		e.object(&entry)
+		missing = p.cut.Decisions
+	case approach:
+		entry := p.approach(at)
+		e.object(&entry)
+		missing = p.cut.FailedApproaches
+	case step:
+		entry := p.step(at)
+		e.object(&entry)
+		missing = p.cut.CompletedSteps
+	case pending:
+		e.text(p.clip(at, p.l.PendingSteps[at.index]))
+		missing = p.cut.PendingSteps
+	default:
+	}
+	p.text = e.out
+	const digit = 1 // is all that a count loses that does not become 0
+	return missing > 1 && p.size+len(e.out)-digit > p.limit
 }
 
 // always returns the parts that are never left out.

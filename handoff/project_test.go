@@ -321,6 +321,28 @@ func TestProjectWorstFloors(t *testing.T) {
 	}
 }
 
+// An entry is passed over without an encoding only if it certainly does not fit.
+func TestProjectPassesOverNothingThatFits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l := anyLedger().Draw(t, "ledger")
+		more := rapid.IntRange(0, 12).Draw(t, "more")
+		for range more {
+			l.Decisions = append(l.Decisions, anyDecision().Draw(t, "decision"))
+			l.PendingSteps = append(l.PendingSteps, anyText().Draw(t, "pending"))
+		}
+		limit := rapid.IntRange(handoff.MinLimit, handoff.DefaultLimit).Draw(t, "limit")
+		if found := handoff.WronglyHopeless(l, limit); found != "" {
+			t.Fatal(found)
+		}
+	})
+	for n := range 100 { // the limit is met exactly
+		if found := handoff.WronglyHopeless(filled(30), handoff.MinLimit+n); found != "" {
+			t.Fatal(n, found)
+		}
+	}
+}
+
 func BenchmarkProject(b *testing.B) {
 	l := filled(1000)
 	for b.Loop() {

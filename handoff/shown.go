@@ -126,24 +126,39 @@ func (p *projection) addLists(c *Checkpoint, shown *[kinds][]part) {
 			RanBy: Runner(clipped(string(r.RanBy), floorKeyword)), Extra: p.extra(at, r.Extra)})
 	}
 	for _, at := range slices.Backward(shown[decision]) {
-		d := l.Decisions[len(l.Decisions)-1-at.index]
-		c.Decisions = append(c.Decisions, Decision{Decision: p.clip(at, d.Decision), Rationale: p.reason(at, d.Rationale),
-			Timestamp: seconds(d.Timestamp), Extra: p.extra(at, d.Extra)})
+		c.Decisions = append(c.Decisions, p.decision(at))
 	}
 	for _, at := range slices.Backward(shown[approach]) {
-		a := l.FailedApproaches[len(l.FailedApproaches)-1-at.index]
-		c.FailedApproaches = append(c.FailedApproaches, FailedApproach{What: p.clip(at, a.What),
-			Outcome: p.reason(at, a.Outcome), Why: p.reason(at, a.Why), Extra: p.extra(at, a.Extra)})
+		c.FailedApproaches = append(c.FailedApproaches, p.approach(at))
 	}
 	for _, at := range slices.Backward(shown[agent]) {
 		agents := l.Metadata.PreviousAgents
 		c.Metadata.PreviousAgents = append(c.Metadata.PreviousAgents, p.clip(at, agents[len(agents)-1-at.index]))
 	}
 	for _, at := range slices.Backward(shown[step]) {
-		s := p.backwards(at.index)
-		c.CompletedSteps = append(c.CompletedSteps, Step{Step: p.clip(at, s.Step), Timestamp: seconds(s.Timestamp),
-			RunAgain: s.RunAgain, Extra: p.extra(at, s.Extra)})
+		c.CompletedSteps = append(c.CompletedSteps, p.step(at))
 	}
+}
+
+// decision returns a decision as it is shown.
+func (p *projection) decision(at part) Decision {
+	d := &p.l.Decisions[len(p.l.Decisions)-1-at.index]
+	return Decision{Decision: p.clip(at, d.Decision), Rationale: p.reason(at, d.Rationale),
+		Timestamp: seconds(d.Timestamp), Extra: p.extra(at, d.Extra)}
+}
+
+// approach returns a failed approach as it is shown.
+func (p *projection) approach(at part) FailedApproach {
+	a := &p.l.FailedApproaches[len(p.l.FailedApproaches)-1-at.index]
+	return FailedApproach{What: p.clip(at, a.What), Outcome: p.reason(at, a.Outcome), Why: p.reason(at, a.Why),
+		Extra: p.extra(at, a.Extra)}
+}
+
+// step returns a completed step as it is shown, without its files.
+func (p *projection) step(at part) Step {
+	s := p.backwards(at.index)
+	return Step{Step: p.clip(at, s.Step), Timestamp: seconds(s.Timestamp), RunAgain: s.RunAgain,
+		Extra: p.extra(at, s.Extra)}
 }
 
 // addFiles adds the shown files of the shown steps, with their hashes, and the digest of the
