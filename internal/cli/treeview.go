@@ -263,9 +263,21 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 		}
 		return g
 	}
-	for _, run := range v.runs(n.children) {
+	groups := n.groups()
+	if groups == nil {
+		g.To = v.graphRuns(n.children, depth)
+	}
+	for i := range groups {
+		g.To = append(g.To, turnBox(g.Key, &n.turns[i], v.graphRuns(groups[i], depth)))
+	}
+	return g
+}
+
+// graphRuns returns siblings as boxes.
+func (v treeView) graphRuns(siblings []*node, depth int) (boxes []*graph.Node) {
+	for _, run := range v.runs(siblings) {
 		if len(run) == 1 {
-			g.To = append(g.To, v.graph(run[0], depth-1))
+			boxes = append(boxes, v.graph(run[0], depth-1))
 			continue
 		}
 		active, sum, tasks := sumOf(run)
@@ -275,9 +287,9 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 		if below := tasks - int64(len(run)); below > 0 {
 			folded.Lines = append(folded.Lines, human.Count(below, "task")+" below")
 		}
-		g.To = append(g.To, folded)
+		boxes = append(boxes, folded)
 	}
-	return g
+	return boxes
 }
 
 // sumOf returns the time, the usage and the number of tasks and their descendants.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/view/graph"
+	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/internal/view/turns"
 	"github.com/perdure/perdure/rlm"
 )
@@ -86,6 +88,19 @@ func (v treeView) drawTurns(indent string, n *node, groups [][]*node, depth int)
 		}
 		v.drawRuns(indent+below, v.runs(groups[i]), depth)
 	}
+}
+
+// turnBox returns a turn of the REPL of a task as a box of a graph, with the boxes of its
+// sub-calls.
+func turnBox(task string, t *rlm.Turn, below []*graph.Node) *graph.Node {
+	box := &graph.Node{Key: fmt.Sprintf("%sturn%d", task, t.Turn), State: t.State, To: below}
+	for k, l := range turns.Lines(t) {
+		if k == 0 {
+			box.Lines = []string{fmt.Sprintf("%s %s %s", status.Mark(t.State), strings.TrimSpace(l.Name()), l.Cost)}
+		}
+		box.Lines = append(box.Lines, l.Text(graphLabel))
+	}
+	return box
 }
 
 // turnsOf returns the turns of the tasks of a tree that are answered by a REPL, in brief. It

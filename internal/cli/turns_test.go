@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/view/graph"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -53,6 +54,38 @@ func TestTreeViewOfTurns(t *testing.T) {
 	v.depth = 0
 	v.draw(root)
 	same(t, b.String(), "\n◌ task-0001  the root  1.5s\n└─ … 4 tasks below\n")
+}
+
+// In a graph each turn is a box between the task and its sub-calls.
+func TestGraphOfTurns(t *testing.T) {
+	t.Parallel()
+	s, _ := screen(70)
+	var nodes []*node
+	for _, task := range testTasks("ccfr") {
+		nodes = append(nodes, newNode(rowOf(&task)))
+	}
+	nodes[0].turns = turnsOfARoot()
+	g := treeView{depth: -1, s: s}.graph(grow(nodes)[0], -1)
+	got, _, _ := strings.Cut(graph.Mermaid(g), "  classDef")
+	same(t, got, `
+flowchart LR
+  t1["◌ task-0001 1.5s<br/>the root"]:::waiting
+  t1turn1["✗ turn 1 $0.0020<br/>n #61; len(cntext) #8594; NameError: name #39;cntext#39; is n…"]:::failed
+  t1 --> t1turn1
+  t1turn2["◌ turn 2 price unknown<br/>n #61; len(context) #8594; 1 sub-call, printed 4 B<br/>`+
+		`answers #61; llm#95;query#95;batc… #8594; waiting, 2 sub-calls"]:::waiting
+  t2["✓ task-0002 1.0s, $0.0010<br/>part 0"]:::completed
+  t1turn2 --> t2
+  t3["✓ task-0003 1.0s, $0.0010<br/>part 1"]:::completed
+  t1turn2 --> t3
+  t4["✗ task-0004 1.0s, $0.0010<br/>part 2<br/>timeout: no answer after 300s"]:::failed
+  t1turn2 --> t4
+  t1 --> t1turn2
+  t1turn3["◌ turn 3<br/>the model is asked"]:::waiting
+  t5["● task-0005 1.0s, $0.0010<br/>part 3"]:::running
+  t1turn3 --> t5
+  t1 --> t1turn3
+`)
 }
 
 // A task has its turns in JSON as one more member.
