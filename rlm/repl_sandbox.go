@@ -8,20 +8,21 @@ import (
 	"github.com/perdure/perdure/rlm/internal/repl/engine/starlark"
 )
 
-// ReplLayers starts the Python that runs the code of REPLs, empty for python3, and returns what
-// confines the code on this machine: "namespaces", "Landlock", "seccomp". The error says why code
-// would be refused. It is for diagnosis; a run starts an engine of its own.
-func ReplLayers(ctx context.Context, program string) ([]string, error) {
+// ReplSandbox starts the Python that runs the code of REPLs, empty for python3, and returns the
+// layers that confine the code on this machine: "namespaces", "Landlock", "seccomp" or
+// "sandbox-exec". checks are what the process tried before any code, and could not do. The error
+// says why code would be refused. It is for diagnosis; a run starts an engine of its own.
+func ReplSandbox(ctx context.Context, program string) (layers, checks []string, err error) {
 	var e python.Engine
 	s, err := e.Start(ctx, python.Config{Program: program})
 	if f, ok := isEngine(err); ok {
-		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "start REPL", Msg: f.Msg, Hint: f.Hint, Err: f.Err}
+		return nil, nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "start REPL", Msg: f.Msg, Hint: f.Hint, Err: f.Err}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	layers := s.Layers()
-	return layers, s.Close()
+	confined := s.Sandbox()
+	return confined.Layers, confined.Checks, s.Close()
 }
 
 // EnterEngine makes this program able to run REPLs in Starlark, whose interpreter is this program,

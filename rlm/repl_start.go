@@ -158,11 +158,9 @@ func (a *attempt) takeConsole(ctx context.Context) (*console, error) {
 	if err != nil {
 		return nil, err
 	}
-	layers := c.engine.Layers()
-	if layers == nil {
-		layers = []string{}
-	}
-	err = a.l.AppendEvent(ctx, record.EventStarted, map[string]any{"engine": a.node.Repl.Engine, "sandbox": layers})
+	confined := c.engine.Sandbox()
+	err = a.l.AppendEvent(ctx, record.EventStarted, map[string]any{"engine": a.node.Repl.Engine,
+		"sandbox": append([]string{}, confined.Layers...), "checks": append([]string{}, confined.Checks...)})
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/internal/storage/filelock"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/rlm"
@@ -272,9 +274,9 @@ func (a *app) checkLog(ctx context.Context, l *config.Loaded) diagnosis {
 // checkRepl reports what would confine the code of a REPL. It never fails: most runs have none.
 func checkRepl(ctx context.Context, l *config.Loaded) diagnosis {
 	c := diagnosis{Name: "repl", OK: true}
-	layers, err := rlm.ReplLayers(ctx, l.ReplPython)
+	layers, checks, err := rlm.ReplSandbox(ctx, l.ReplPython)
 	if err == nil {
-		c.Detail = fmt.Sprintf("%s, confined by %s", l.ReplPython, strings.Join(layers, ", "))
+		c.Detail = describeRepl(l.ReplPython, layers, checks)
 		return c
 	}
 	c.Detail = "not available: " + err.Error()
@@ -282,6 +284,16 @@ func checkRepl(ctx context.Context, l *config.Loaded) diagnosis {
 		c.Detail += "\nhint: " + hint
 	}
 	return c
+}
+
+// describeRepl returns what confines the code of a REPL, and what was tried and refused.
+func describeRepl(program string, layers, checks []string) string {
+	text := fmt.Sprintf("%s, confined by %s\nchecked: it cannot %s", program, strings.Join(layers, ", "),
+		strings.Join(checks, ", "))
+	if slices.Contains(layers, sandbox.LayerSandboxExec) {
+		text += "\nexperimental: written and type-checked for macOS, not tried there; memory is watched and not limited"
+	}
+	return text
 }
 
 func (a *app) checkModel(l *config.Loaded) diagnosis {

@@ -102,8 +102,8 @@ type Config struct {
 	// until the child and its descendants are gone. A lock taken with flock on
 	// one of them stays taken that long, unless the program unlocks it.
 	Hold []*os.File
-	// Sandbox, if set, is what the child can reach; see package sandbox. Only Linux has it:
-	// if none can be made, Start returns a *sandbox.Error.
+	// Sandbox, if set, is what the child can reach; see package sandbox. Only Linux has it, and
+	// macOS for what has Confine: if none can be made, Start returns a *sandbox.Error.
 	Sandbox *sandbox.Config
 	// Grace is how long the child may take to end after it was asked with
 	// SIGTERM, before it is killed. 0: DefaultGrace; negative: killed at once.

@@ -13,7 +13,9 @@
 // [Config.OwnProcesses] it sees the processes of the machine, and can signal those of its user.
 // The time and memory that it uses are not limited.
 //
-// [Config.Confine] adds Landlock and a filter of system calls, for code that needs little.
+// [Config.Confine] adds Landlock and a filter of system calls, for code that needs little. With it,
+// there is a sandbox on macOS, too, by the program sandbox-exec; see [Wrap]. The program starts no
+// processes there.
 //
 // Package guard starts programs in a sandbox; see the field Sandbox of its Config.
 package sandbox
@@ -54,6 +56,18 @@ type Confine struct {
 	// Programs are files and folders that the program can read and execute; those that do not
 	// exist are ignored.
 	Programs []string `json:"programs,omitempty"`
+	// Executed are further files that the program replaces itself by when it starts. They matter
+	// on macOS, where it executes nothing else; those that do not exist are ignored.
+	Executed []string `json:"executed,omitempty"`
+}
+
+// Program is the program to run.
+type Program struct {
+	Path string   `json:"path"`
+	Args []string `json:"args"`
+	Env  []string `json:"env"`
+	// Dir is the working folder.
+	Dir string `json:"dir"`
 }
 
 // Layers of a sandbox, each of which confines the program by itself. The user, mount, network,
@@ -62,9 +76,12 @@ const (
 	LayerNamespaces = "namespaces"
 	LayerLandlock   = "Landlock"
 	LayerSeccomp    = "seccomp"
+	// LayerSandboxExec is the only one on macOS.
+	LayerSandboxExec = "sandbox-exec"
 )
 
-// ErrUnsupported is the cause of an [Error] on other systems than Linux.
+// ErrUnsupported is the cause of an [Error] on other systems than Linux, and on macOS without
+// [Config.Confine].
 var ErrUnsupported = errors.New("this system has no namespaces")
 
 // Error reports that no sandbox could be made. No program was started.

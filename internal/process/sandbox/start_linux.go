@@ -19,15 +19,6 @@ const (
 	fdStatus = 4
 )
 
-// Program is the program to run.
-type Program struct {
-	Path string   `json:"path"`
-	Args []string `json:"args"`
-	Env  []string `json:"env"`
-	// Dir is the working folder.
-	Dir string `json:"dir"`
-}
-
 type order struct {
 	Config  Config  `json:"config"`
 	Program Program `json:"program"`

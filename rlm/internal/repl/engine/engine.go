@@ -32,11 +32,19 @@ type Session interface {
 	Reply(ctx context.Context, r Reply) (Event, error)
 	// Set sets variables between blocks, in the order given.
 	Set(ctx context.Context, vars []Var) error
-	// Layers are those of the sandbox that confine the code, each by itself; none without one.
-	Layers() []string
+	// Sandbox is what confines the code; the zero value without one.
+	Sandbox() Sandbox
 	// Close ends the engine and everything that the code has started. It may be called
 	// more than once.
 	Close() error
+}
+
+// Sandbox describes what confines the code of a session.
+type Sandbox struct {
+	// Layers are those of the sandbox, each of which confines the code by itself.
+	Layers []string
+	// Checks are what the process tried when it started, before any code, and could not do.
+	Checks []string
 }
 
 // Errors of Exec, Reply and Set are of the engine, and the session is of no further use:

@@ -16,8 +16,8 @@ import (
 
 // Events of the REPL.
 const (
-	// EventStarted is an engine that started: {"engine", "sandbox"}, the layers that confine the
-	// code.
+	// EventStarted is an engine that started: {"engine", "sandbox", "checks"}, the layers that
+	// confine the code, and what its process tried before and could not do.
 	EventStarted perdure.EventKind = "repl.started"
 	// EventBlock is a block that ended: {"turn", "block", "output_bytes", "failure", "final"}.
 	EventBlock perdure.EventKind = "repl.block"

@@ -34,6 +34,7 @@ type Message struct {
 	FileBytes   int64     `json:"file_bytes,omitempty"`
 	CPUSeconds  int64     `json:"cpu_seconds,omitempty"`
 	Processes   int       `json:"processes,omitempty"`
+	Attempts    []Attempt `json:"attempts,omitempty"`
 }
 
 // Variable is a variable that is set.
@@ -54,6 +55,8 @@ type Answer struct {
 	Function string          `json:"function,omitempty"`
 	Args     json.RawMessage `json:"args,omitempty"`
 	Done     *End            `json:"done,omitempty"`
+	// Outcomes are those of the attempts, in an answer of type ready.
+	Outcomes []Outcome `json:"outcomes,omitempty"`
 }
 
 // End is the end of a block. Values are strings that hold JSON.

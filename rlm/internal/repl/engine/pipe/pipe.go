@@ -30,6 +30,9 @@ type Config struct {
 	Limits   engine.Limits
 	// LazyBytes is the size of a context from which it is read in parts.
 	LazyBytes int64
+	// Attempts are what the process must not be able to do. It tries each before any code runs;
+	// if one works, the process is ended, and the error of Start is a [*sandbox.Error].
+	Attempts []Attempt
 	// Closed, when set, is called when the process of a session has ended.
 	Closed func() error
 }
@@ -43,6 +46,8 @@ type session struct {
 	from   *os.File
 	ended  chan struct{} // closed when the process has ended
 	exit   error         // why; read after ended
+	checks []string      // what the process could not do
+	said   *errorText    // what it wrote to its standard error; read after ended
 
 	mu     sync.Mutex
 	killed string        // the kind of the error, if the host ended the process
@@ -61,8 +66,9 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, toR.Close(), toW.Close())
 	}
-	cfg.Command.Stdin, cfg.Command.Stdout, cfg.Command.Grace = toR, fromW, -1
-	s := &session{cfg: cfg, input: toW, from: fromR, output: bufio.NewReaderSize(fromR, 64<<10),
+	said := new(errorText)
+	cfg.Command.Stdin, cfg.Command.Stdout, cfg.Command.Stderr, cfg.Command.Grace = toR, fromW, said, -1
+	s := &session{cfg: cfg, said: said, input: toW, from: fromR, output: bufio.NewReaderSize(fromR, 64<<10),
 		ended: make(chan struct{})}
 	s.proc, err = guard.Start(context.WithoutCancel(ctx), cfg.Command)
 	err = errors.Join(err, toR.Close(), fromW.Close())
@@ -80,14 +86,40 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		s.exit = s.proc.Wait()
 		close(s.ended)
 	}()
-	if !slices.Contains(s.Layers(), sandbox.LayerNamespaces) {
+	if !slices.Contains(s.proc.Layers(), sandbox.LayerNamespaces) {
 		s.cfg.Limits.Processes = processesBeside(cfg.Limits.Processes)
 	}
-	if _, err := s.exchange(ctx, s.cfg.init(), "ready"); err != nil {
+	if err := s.begin(ctx); err != nil {
 		s.cfg.Closed = nil // the caller has the error
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// begin waits until the process is ready, and checks what it could do.
+func (s *session) begin(ctx context.Context) error {
+	a, err := s.exchange(ctx, s.cfg.init(), "ready")
+	if e, ok := errors.AsType[*engine.Error](err); ok && e.Kind == engine.KindKilled {
+		return s.notBegun(e)
+	}
+	if err != nil {
+		return err
+	}
+	s.checks, err = judge(s.cfg.Attempts, a.Outcomes, s.proc.Layers())
+	return err
+}
+
+// notBegun returns the error of a process that ended before it was ready, with the last line that it
+// wrote. sandbox-exec and a process that its profile does not let start end in this way, too.
+func (s *session) notBegun(e *engine.Error) error {
+	e.Msg = "the engine ended while it started"
+	if line := s.said.lastLine(); line != "" {
+		e.Msg += " (" + line + ")"
+	}
+	if slices.Contains(s.proc.Layers(), sandbox.LayerSandboxExec) {
+		return &sandbox.Error{Op: "start in sandbox", Err: e}
+	}
+	return e
 }
 
 // Killed reports whether a process did not end by itself: another one has killed it or its
@@ -117,11 +149,14 @@ func withDefaults(l engine.Limits) engine.Limits {
 func (c *Config) init() *Message {
 	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, LazyBytes: c.LazyBytes,
 		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MemoryBytes: c.Limits.MemoryBytes,
-		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes}
+		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes,
+		Attempts: c.Attempts}
 }
 
-// Layers are those of the sandbox of the process.
-func (s *session) Layers() []string { return s.proc.Layers() }
+// Sandbox is that of the process.
+func (s *session) Sandbox() engine.Sandbox {
+	return engine.Sandbox{Layers: s.proc.Layers(), Checks: s.checks}
+}
 
 // Exec runs a block.
 func (s *session) Exec(ctx context.Context, b engine.Block) (engine.Event, error) {
@@ -202,13 +237,22 @@ func (s *session) exchange(ctx context.Context, m *Message, types ...string) (*A
 }
 
 // The process stops code at its limit of processor time itself. Code that turned that off is
-// stopped by the host, somewhat later.
-const (
-	watchEvery = time.Second
-	watchSlack = 3 * time.Second
-)
+// stopped by the host, which reads the use every watchEvery, somewhat later.
+const watchSlack = 3 * time.Second
 
-// watch ends the process if a block uses more processor time than its limit, until the
+// exceeded returns the kind of the error if a process uses more than its limits, "" if it does not.
+// Memory counts where the process has no limit of its own.
+func exceeded(used, mostTime time.Duration, memory, mostMemory int64) string {
+	switch {
+	case mostMemory > 0 && memory > mostMemory:
+		return engine.KindMemory
+	case used > mostTime:
+		return engine.KindCPU
+	}
+	return ""
+}
+
+// watch ends the process if a block uses more processor time or memory than its limit, until the
 // returned function is called. begins is set if a block begins.
 func (s *session) watch(begins bool) (stop func()) {
 	s.mu.Lock()
@@ -226,8 +270,9 @@ func (s *session) watch(begins bool) (stop func()) {
 		if stopped {
 			return
 		}
-		if processorTime(s.proc.Pid()) > most {
-			s.kill(engine.KindCPU)
+		pid := s.proc.Pid()
+		if kind := exceeded(processorTime(pid), most, memoryOf(pid), s.cfg.Limits.MemoryBytes); kind != "" {
+			s.kill(kind)
 			return
 		}
 		timer.Reset(watchEvery)
@@ -267,12 +312,19 @@ func (s *session) lost(cause error) error {
 	<-s.ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &engine.Error{Kind: engine.KindKilled, Msg: "the engine ended while it ran code", Err: s.exit}
-	if s.killed == engine.KindCPU {
-		e.Kind, e.Err = engine.KindCPU, nil
-		e.Msg = fmt.Sprintf("a block used more than %s of processor time", s.cfg.Limits.CPU)
+	return ended(s.killed, s.cfg.Limits, s.exit)
+}
+
+// ended returns the error of a process that ended; kind says why, if the host ended it because of a
+// limit.
+func ended(kind string, l engine.Limits, exit error) *engine.Error {
+	switch kind {
+	case engine.KindCPU:
+		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("a block used more than %s of processor time", l.CPU)}
+	case engine.KindMemory:
+		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("the code used more than %d MiB of memory", l.MemoryBytes>>20)}
 	}
-	return e
+	return &engine.Error{Kind: engine.KindKilled, Msg: "the engine ended while it ran code", Err: exit}
 }
 
 // kill ends the process. kind says why, if the host ends it because of a limit.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/perdure/perdure/internal/process/guard"
@@ -54,7 +55,8 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	}
 	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes,
 		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
-		pipe.Confinement{Readable: found.paths(), Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed})
+		pipe.Confinement{Readable: found.paths(), Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed,
+			Executed: found.relaunched(), Checked: true})
 }
 
 // environment is all that the code has of one: fixed hashes, time zone and encoding.
@@ -73,6 +75,15 @@ type interpreter struct {
 // paths are the folders that it reads.
 func (i *interpreter) paths() []string {
 	return append([]string{i.Executable, "/etc/ld.so.cache"}, i.Prefixes...)
+}
+
+// relaunched are the programs that the interpreter of a framework of macOS replaces itself by.
+func (i *interpreter) relaunched() []string {
+	var programs []string
+	for _, prefix := range i.Prefixes {
+		programs = append(programs, filepath.Join(prefix, "Resources", "Python.app", "Contents", "MacOS", "Python"))
+	}
+	return programs
 }
 
 // oldest is the oldest version that has all that the runner uses.

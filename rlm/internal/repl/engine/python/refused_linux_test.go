@@ -39,8 +39,8 @@ func withoutSandbox(allowed bool) string {
 	if err != nil {
 		return err.Error()
 	}
-	if s.Layers() != nil {
-		return fmt.Sprint("layers ", s.Layers())
+	if got := s.Sandbox(); got.Layers != nil || got.Checks != nil {
+		return fmt.Sprintf("%+v", got)
 	}
 	ev, err := s.Exec(context.Background(), engine.Block{Code: "print(6 * 7)"})
 	if err = errors.Join(err, s.Close()); err != nil {
@@ -82,14 +82,21 @@ func TestWithoutNamespaces(t *testing.T) {
 	}
 }
 
-// TestLayers: a session says which layers confine its code.
+// TestLayers: a session says which layers confine its code, and what its process tried.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	want := []string{sandbox.LayerNamespaces, sandbox.LayerLandlock, sandbox.LayerSeccomp}
 	if os.Getenv(bareVar) != "" {
 		want = want[1:]
 	}
-	if got := start(t, python.Config{}).Layers(); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	got := start(t, python.Config{}).Sandbox()
+	if !slices.Equal(got.Layers, want) {
+		t.Errorf("got %q, want %q", got.Layers, want)
+	}
+	for _, check := range []string{"read a file outside", "write a file outside", "signal its parent",
+		"connect to the loopback interface", "connect to a socket outside"} {
+		if !slices.Contains(got.Checks, check) {
+			t.Errorf("the check %q is not among %q", check, got.Checks)
+		}
 	}
 }
