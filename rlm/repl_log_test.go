@@ -3,8 +3,10 @@ package rlm_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/rlm"
@@ -228,5 +230,31 @@ func TestReplayOfALog(t *testing.T) {
 		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", log, err)
 		}
+	}
+}
+
+// The calls of a large batch are found by their prompts: the time does not grow with the square of
+// their number.
+func TestReplayOfALogWithABatch(t *testing.T) {
+	t.Parallel()
+	const n = 8000
+	long := strings.Repeat("x", 100)
+	var calls []string
+	for i := range n {
+		calls = append(calls, fmt.Sprintf(`{"root_model": "m", "prompt": "p %d %s", "response": "%d", "execution_time": 1}`,
+			i, long, i))
+	}
+	log := strings.NewReplacer("a = llm_query(f'p {n}')", fmt.Sprintf(
+		"a = sum(map(int, llm_query_batched([f'p {i} ' + 'x' * 100 for i in reversed(range(%d))])))", n),
+		`"yes\n"`, fmt.Sprintf(`"%d\n"`, n*(n-1)/2)).Replace(referenceLog)
+	at := strings.LastIndex(log, `"rlm_calls": [`) + len(`"rlm_calls": [`)
+	log = log[:at] + strings.Join(calls, ",") + log[at+strings.Index(log[at:], `], "final_answer"`):]
+	began := time.Now()
+	r, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))
+	if err != nil || len(r.Differences) > 0 || r.Calls != n {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
