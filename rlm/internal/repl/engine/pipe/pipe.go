@@ -108,6 +108,9 @@ func withDefaults(l engine.Limits) engine.Limits {
 	if l.CPU == 0 {
 		l.CPU = time.Minute
 	}
+	if l.Wait == 0 {
+		l.Wait = 10 * time.Minute
+	}
 	if l.Processes == 0 {
 		l.Processes = 16
 	}
@@ -116,7 +119,8 @@ func withDefaults(l engine.Limits) engine.Limits {
 
 func (c *Config) init() *Message {
 	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, LazyBytes: c.LazyBytes,
-		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MemoryBytes: c.Limits.MemoryBytes,
+		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MaxRequest: engine.MaxRequestBytes,
+		MaxAnswer: engine.MaxAnswerBytes, MemoryBytes: c.Limits.MemoryBytes,
 		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes}
 }
 
@@ -202,20 +206,21 @@ func (s *session) exchange(ctx context.Context, m *Message, types ...string) (*A
 }
 
 // The process stops code at its limit of processor time itself. Code that turned that off is
-// stopped by the host, somewhat later.
+// stopped by the host, somewhat later, and so is code that waits for too long: also for a
+// program that it started, whose processor time does not count before its end.
 const (
 	watchEvery = time.Second
 	watchSlack = 3 * time.Second
 )
 
-// watch ends the process if a block uses more processor time than its limit, until the
-// returned function is called. begins is set if a block begins.
+// watch ends the process if a block uses more processor time than its limit, or does not answer
+// for too long, until the returned function is called. begins is set if a block begins.
 func (s *session) watch(begins bool) (stop func()) {
 	s.mu.Lock()
 	if begins {
 		s.began = processorTime(s.proc.Pid())
 	}
-	most := s.began + s.cfg.Limits.CPU + watchSlack
+	most, began := s.began+s.cfg.Limits.CPU+watchSlack, time.Now()
 	s.mu.Unlock()
 	var mu sync.Mutex
 	stopped := false
@@ -226,8 +231,12 @@ func (s *session) watch(begins bool) (stop func()) {
 		if stopped {
 			return
 		}
-		if processorTime(s.proc.Pid()) > most {
+		switch {
+		case processorTime(s.proc.Pid()) > most:
 			s.kill(engine.KindCPU)
+			return
+		case time.Since(began) > s.cfg.Limits.Wait:
+			s.kill(engine.KindTime)
 			return
 		}
 		timer.Reset(watchEvery)
@@ -267,12 +276,15 @@ func (s *session) lost(cause error) error {
 	<-s.ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &engine.Error{Kind: engine.KindKilled, Msg: "the engine ended while it ran code", Err: s.exit}
-	if s.killed == engine.KindCPU {
-		e.Kind, e.Err = engine.KindCPU, nil
-		e.Msg = fmt.Sprintf("a block used more than %s of processor time", s.cfg.Limits.CPU)
+	switch s.killed {
+	case engine.KindCPU:
+		return &engine.Error{Kind: engine.KindCPU,
+			Msg: fmt.Sprintf("a block used more than %s of processor time", s.cfg.Limits.CPU)}
+	case engine.KindTime:
+		return &engine.Error{Kind: engine.KindTime,
+			Msg: fmt.Sprintf("a block took longer than %s between two requests", s.cfg.Limits.Wait)}
 	}
-	return e
+	return &engine.Error{Kind: engine.KindKilled, Msg: "the engine ended while it ran code", Err: s.exit}
 }
 
 // kill ends the process. kind says why, if the host ends it because of a limit.
