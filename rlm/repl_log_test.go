@@ -164,6 +164,34 @@ func TestLogsOfRuns(t *testing.T) {
 	}
 }
 
+// The messages of a log are those that the model read, also after a block that was lost.
+func TestLogOfALostBlock(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, turns("- {match: '^q', repeat: -1, text: \"ok\"}\n",
+		block("llm_query('q')", "import os", "os._exit(1)"), block("FINAL(1)")))})
+	config := replConfig("mock:m")
+	config["mode"] = rlm.ModeLogged
+	tree := b.launch("What?", "", config)
+	_, root := b.finish(tree.ID, 1)
+	calls, err := b.store.Calls(t.Context(), root.ID)
+	b.ok(err)
+	var sent struct {
+		Request struct {
+			Messages []struct{ Text string }
+		}
+	}
+	b.ok(json.Unmarshal(calls[len(calls)-1].Data, &sent))
+	if len(sent.Request.Messages) != 2 {
+		t.Fatalf("the last request has %d messages", len(sent.Request.Messages))
+	}
+	var log struct{ Prompt []struct{ Content string } }
+	lines := strings.Split(strings.TrimSpace(b.logOf(tree.ID, false)), "\n")
+	b.ok(json.Unmarshal([]byte(lines[2]), &log))
+	if got, want := log.Prompt[len(log.Prompt)-1].Content, sent.Request.Messages[1].Text; got != want {
+		t.Errorf("the log has %q, the model read %q", got, want)
+	}
+}
+
 // referenceLog is a log as the reference implementation writes one: all messages and variables
 // in each iteration.
 const referenceLog = `{"type": "metadata", "timestamp": "2026-03-01T10:00:00.123456", "root_model": "m", "max_depth": 1, ` +
