@@ -114,10 +114,11 @@ func (tx *WriteTx) WakeParked(ctx context.Context, tree int64) error {
 	return err
 }
 
-// SetVars sets variables of the state of the lease's own task and deletes others, those that
-// are missing ignored. Unlike changes by [Lease.SetVar], these are not undone when the task is
-// run again: the caller keeps rows that say what was done. Values have at most
-// [MaxPayloadBytes] as JSON. It fails with CodeInvalid for the variables prompt and Final.
+// SetVars sets variables of the state of the lease's own task and deletes others. Variables to
+// delete that are missing, read-only ones, and new ones beyond [MaxVariables] are left as they
+// are. Unlike changes by [Lease.SetVar], these are not undone when the task is run again: the
+// caller keeps rows that say what was done. Values have at most [MaxPayloadBytes] as JSON. It
+// fails with CodeInvalid for the variables prompt and Final.
 func (tx *WriteTx) SetVars(ctx context.Context, l *Lease, set []VarSpec, gone []string) error {
 	const op = "set variables"
 	ref := l.Var()
@@ -145,13 +146,14 @@ func (tx *WriteTx) SetVars(ctx context.Context, l *Lease, set []VarSpec, gone []
 		return c.apply(ctx, tx.b)
 	}
 	for _, spec := range set {
-		if err := change(&varChange{spec: spec, kind: changeSet}); err != nil {
+		err := change(&varChange{spec: spec, kind: changeSet})
+		if err != nil && (CodeOf(err) != CodeConflict || spec.IfVersion != nil) {
 			return err
 		}
 	}
 	for _, name := range gone {
 		err := change(&varChange{spec: VarSpec{Name: name}, kind: changeDelete})
-		if err != nil && CodeOf(err) != CodeNotFound {
+		if code := CodeOf(err); err != nil && code != CodeNotFound && code != CodeConflict {
 			return err
 		}
 	}

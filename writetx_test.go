@@ -156,13 +156,23 @@ func TestSetVarsIsNotUndone(t *testing.T) {
 				t.Errorf("variable %q: %v", name, err)
 			}
 		}
+		fixed := perdure.VarSpec{Name: "fixed", Value: json.RawMessage(`2`), ReadOnly: true}
+		if _, err := s.SetVar(t.Context(), treeState(tree), fixed); err != nil {
+			t.Fatal(err)
+		}
+		if err := set([]string{"fixed"}, "fixed", "later"); err != nil {
+			t.Errorf("a read-only variable: %v", err)
+		}
+		if v, err := s.Var(t.Context(), treeState(tree), "fixed"); err != nil || string(v.Value) != "2" {
+			t.Errorf("the read-only variable is %s, %v", v.Value, err)
+		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := set(nil, "late"); !errors.Is(err, perdure.ErrLeaseLost) {
 			t.Errorf("after the lease: %v", err)
 		}
-		claimOne(t, openSession(t, s))
+		l = claimOne(t, openSession(t, s))
 		vars, err := s.Vars(t.Context(), treeState(tree), perdure.VarFilter{})
 		if err != nil {
 			t.Fatal(err)
@@ -171,8 +181,15 @@ func TestSetVarsIsNotUndone(t *testing.T) {
 		for _, v := range vars {
 			names = append(names, v.Name)
 		}
-		if want := []string{"Final", "kept", "other", "prompt"}; !slices.Equal(names, want) {
+		if want := []string{"Final", "fixed", "kept", "later", "other", "prompt"}; !slices.Equal(names, want) {
 			t.Errorf("variables %q, want %q", names, want)
+		}
+		many := make([]string, perdure.MaxVariables+1)
+		for i := range many {
+			many[i] = fmt.Sprintf("v%d", i)
+		}
+		if err := set(nil, many...); err != nil {
+			t.Errorf("too many variables: %v", err)
 		}
 	})
 }

@@ -98,7 +98,7 @@ func (p *planning) checkPrice() error {
 	if p.judge != nil && p.judge.model != nil && !p.judge.program {
 		models = append(models, p.judge.model)
 	}
-	if p.cfg.Planner == PlannerModel { // its plan may name any of them
+	if p.cfg.Planner == PlannerModel || p.cfg.Planner == PlannerRepl { // a plan, or code, may name any of them
 		agents, _ := resolveAgents(p.resolver, &p.cfg)
 		for _, name := range slices.Sorted(maps.Keys(agents)) {
 			models = append(models, agents[name])

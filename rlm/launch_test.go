@@ -46,6 +46,8 @@ func TestRefusals(t *testing.T) {
 			[]string{"prompt (about 25", "2000 tokens of model"}},
 		{"dollars without a price", "p", "", M{"model": "openai:x", "budget_usd": 1.0},
 			[]string{"budget_usd", "price", "--budget-tokens"}},
+		{"dollars without the price of an agent that code may name", "p", "", M{"model": "mock:m", "planner": "repl",
+			"budget_usd": 1.0, "agents": M{"x": M{"model": "openai:x"}}}, []string{"budget_usd", "openai:x", "price"}},
 	}
 	for _, tt := range tests {
 		_, err := b.tryLaunch(tt.prompt, tt.context, tt.config)

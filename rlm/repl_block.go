@@ -26,7 +26,7 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 			c.block = nil
 			return r, nil
 		}
-		if err := c.takeEdits(ctx, a); err != nil {
+		if err := c.takeEdits(ctx); err != nil {
 			return nil, err
 		}
 		var err error
@@ -116,7 +116,7 @@ func (a *attempt) endBlock(ctx context.Context, c *console, r *record.Result) (*
 	}
 	last, done := lastWrite(ctx)
 	defer done()
-	if err := a.e.blocks.End(last, a.l, b, r, c.specs(r)); err != nil {
+	if err := a.e.blocks.End(last, a.l, b, r, c.changes(r)); err != nil {
 		return nil, err
 	}
 	c.keep(r.Vars, r.Gone)
@@ -146,7 +146,7 @@ func (a *attempt) lose(ctx context.Context, c *console, cause error) (lost bool,
 	}
 	err = a.e.blocks.End(last, a.l, c.block, &record.Result{Lost: true, OutputSHA256: hashOf(""),
 		Failure: &engine.Failure{Type: "EngineEnded", Message: e.Error() + "; what the block did is lost, " +
-			"but its answered sub-calls are not: the same calls return the same answers"}}, nil)
+			"but its answered sub-calls are not: the same calls return the same answers"}}, record.Changes{})
 	if err != nil {
 		return false, err
 	}
@@ -210,10 +210,14 @@ func (c *console) keep(vars []engine.Var, gone []string) {
 	}
 }
 
-// specs returns the variables of the task's state that a block changed. Those that JSON cannot
+// changes returns the variables of the task's state that a block changed. Those that JSON cannot
 // hold are there as text, for people.
-func (c *console) specs(r *record.Result) []perdure.VarSpec {
-	var out []perdure.VarSpec
+func (c *console) changes(r *record.Result) (out record.Changes) {
+	for _, name := range r.Gone {
+		if keptInState(name) {
+			out.Gone = append(out.Gone, name)
+		}
+	}
 	count := len(c.vars)
 	for _, v := range r.Vars {
 		if _, known := c.vars[v.Name]; !known {
@@ -230,7 +234,7 @@ func (c *console) specs(r *record.Result) []perdure.VarSpec {
 			}
 			spec.Value, spec.Description = raw, fmt.Sprintf("a %s of %d bytes, which is not kept here", v.Type, v.Bytes)
 		}
-		out = append(out, spec)
+		out.Set = append(out.Set, spec)
 	}
 	return out
 }
@@ -240,21 +244,10 @@ func keptInState(name string) bool {
 	return perdure.ValidName(name) && name != perdure.VarFinal && name != perdure.VarPrompt
 }
 
-// takeEdits sets variables in the engine that others changed since the last block. What was
-// set is part of the block's record.
-func (c *console) takeEdits(ctx context.Context, a *attempt) error {
+// takeEdits sets variables in the engine that others changed before the block began. They are
+// part of its record: a block that is run again has those of its first run.
+func (c *console) takeEdits(ctx context.Context) error {
 	b := c.block
-	if b.EndedAt == nil && b.Edits == nil {
-		edits, err := c.edits(ctx, a)
-		if err != nil {
-			return err
-		}
-		if len(edits) > 0 {
-			if err := a.e.blocks.Edit(ctx, a.l, b, edits); err != nil {
-				return err
-			}
-		}
-	}
 	if len(b.Edits) == 0 {
 		return nil
 	}

@@ -225,7 +225,9 @@ func (x *logging) block(ctx context.Context, b *record.Block, code string) (traj
 		}
 		res.Calls = append(res.Calls, call)
 	}
-	c.delivered = len(made)
+	if c.delivered = len(made); r.Lost { // it received none in the end, so the model read of none
+		c.delivered = 0
+	}
 	c.keep(b.Edits, nil)
 	c.keep(r.Vars, r.Gone)
 	c.blocks = append(c.blocks, code)

@@ -3,8 +3,10 @@ package rlm_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/rlm"
@@ -162,6 +164,34 @@ func TestLogsOfRuns(t *testing.T) {
 	}
 }
 
+// The messages of a log are those that the model read, also after a block that was lost.
+func TestLogOfALostBlock(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, turns("- {match: '^q', repeat: -1, text: \"ok\"}\n",
+		block("llm_query('q')", "import os", "os._exit(1)"), block("FINAL(1)")))})
+	config := replConfig("mock:m")
+	config["mode"] = rlm.ModeLogged
+	tree := b.launch("What?", "", config)
+	_, root := b.finish(tree.ID, 1)
+	calls, err := b.store.Calls(t.Context(), root.ID)
+	b.ok(err)
+	var sent struct {
+		Request struct {
+			Messages []struct{ Text string }
+		}
+	}
+	b.ok(json.Unmarshal(calls[len(calls)-1].Data, &sent))
+	if len(sent.Request.Messages) != 2 {
+		t.Fatalf("the last request has %d messages", len(sent.Request.Messages))
+	}
+	var log struct{ Prompt []struct{ Content string } }
+	lines := strings.Split(strings.TrimSpace(b.logOf(tree.ID, false)), "\n")
+	b.ok(json.Unmarshal([]byte(lines[2]), &log))
+	if got, want := log.Prompt[len(log.Prompt)-1].Content, sent.Request.Messages[1].Text; got != want {
+		t.Errorf("the log has %q, the model read %q", got, want)
+	}
+}
+
 // referenceLog is a log as the reference implementation writes one: all messages and variables
 // in each iteration.
 const referenceLog = `{"type": "metadata", "timestamp": "2026-03-01T10:00:00.123456", "root_model": "m", "max_depth": 1, ` +
@@ -228,5 +258,31 @@ func TestReplayOfALog(t *testing.T) {
 		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", log, err)
 		}
+	}
+}
+
+// The calls of a large batch are found by their prompts: the time does not grow with the square of
+// their number.
+func TestReplayOfALogWithABatch(t *testing.T) {
+	t.Parallel()
+	const n = 8000
+	long := strings.Repeat("x", 100)
+	var calls []string
+	for i := range n {
+		calls = append(calls, fmt.Sprintf(`{"root_model": "m", "prompt": "p %d %s", "response": "%d", "execution_time": 1}`,
+			i, long, i))
+	}
+	log := strings.NewReplacer("a = llm_query(f'p {n}')", fmt.Sprintf(
+		"a = sum(map(int, llm_query_batched([f'p {i} ' + 'x' * 100 for i in reversed(range(%d))])))", n),
+		`"yes\n"`, fmt.Sprintf(`"%d\n"`, n*(n-1)/2)).Replace(referenceLog)
+	at := strings.LastIndex(log, `"rlm_calls": [`) + len(`"rlm_calls": [`)
+	log = log[:at] + strings.Join(calls, ",") + log[at+strings.Index(log[at:], `], "final_answer"`):]
+	began := time.Now()
+	r, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))
+	if err != nil || len(r.Differences) > 0 || r.Calls != n {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

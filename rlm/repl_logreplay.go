@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -130,14 +129,24 @@ type logBlock struct {
 	// context is that of the log, nil if it has none.
 	context *logContext
 	first   bool // of the log
-	used    []bool
+	// asked are the log's calls by their prompts that were not used yet, left counts all of them.
+	asked map[string][]*trajectory.Call
+	left  int
 	// missing is the first request that the log has no answer to.
 	missing string
 }
 
 // run runs the block and returns how it differs from the log.
 func (b *logBlock) run(ctx context.Context, seed uint64) (string, error) {
-	b.used = make([]bool, len(b.b.Result.Calls))
+	b.left = len(b.b.Result.Calls)
+	b.asked = make(map[string][]*trajectory.Call, b.left)
+	for i := range b.b.Result.Calls {
+		c := &b.b.Result.Calls[i]
+		if text, ok := c.Text(); ok {
+			text = clip.Storable(text)
+			b.asked[text] = append(b.asked[text], c)
+		}
+	}
 	code := b.b.Code
 	if b.context != nil {
 		if b.first {
@@ -260,14 +269,13 @@ func (b *logBlock) answer(r *engine.Request) engine.Reply {
 
 // find returns the first call with a prompt that was not used yet.
 func (b *logBlock) find(prompt string) *trajectory.Call {
-	for i := range b.b.Result.Calls {
-		c := &b.b.Result.Calls[i]
-		if text, ok := c.Text(); ok && clip.Storable(text) == prompt && !b.used[i] {
-			b.used[i] = true
-			return c
-		}
+	list := b.asked[prompt]
+	if len(list) == 0 {
+		return nil
 	}
-	return nil
+	b.asked[prompt] = list[1:]
+	b.left--
+	return list[0]
 }
 
 func (b *logBlock) unknown(what string) engine.Reply {
@@ -291,19 +299,10 @@ func (b *logBlock) difference(d *engine.Done) string {
 		return fmt.Sprintf("the code raised %s: %s, and the log has no error", d.Failure.Type, d.Failure.Message)
 	case !same:
 		return "the output differs from that of the log"
-	case slices.Contains(b.used, false):
-		return fmt.Sprintf("%d of the log's %d sub-calls were not made", countFalse(b.used), len(b.used))
+	case b.left > 0:
+		return fmt.Sprintf("%d of the log's %d sub-calls were not made", b.left, len(b.b.Result.Calls))
 	}
 	return ""
-}
-
-func countFalse(list []bool) (n int) {
-	for _, v := range list {
-		if !v {
-			n++
-		}
-	}
-	return n
 }
 
 // LogSummary is what a log has.

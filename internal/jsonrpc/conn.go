@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,7 +118,10 @@ type Conn struct {
 	pending map[int64]func(Reply)
 	ended   bool // dead is closed or about to be
 	queue   [][]byte
-	queued  int
+	queued  int // bytes in queue
+	largest int // bytes of its largest message
+	// room is closed when Write takes the queue; nil if no call waits for that.
+	room    chan struct{}
 	closing bool // Write closes the peer's input when the queue is empty
 	broken  bool // Write has ended
 	// replaced is whether bytes that are no UTF-8 were replaced.
@@ -153,6 +157,34 @@ func (c *Conn) Notify(method string, params any) {
 	c.post(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
+// NotifyWhenRead is Notify for a sender of many notifications: it waits until the peer has read
+// most of those before, or until ctx ends. The goroutine that reads must not call it.
+func (c *Conn) NotifyWhenRead(ctx context.Context, method string, params any) {
+	c.await(ctx)
+	c.Notify(method, params)
+}
+
+// await waits while half of what may be queued is.
+func (c *Conn) await(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		if c.broken || c.queued-c.largest <= maxQueued/2 {
+			c.mu.Unlock()
+			return
+		}
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		room := c.room
+		c.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Answer answers a request of the peer.
 func (c *Conn) Answer(id json.RawMessage, result any) {
 	c.post(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
@@ -171,10 +203,12 @@ func (c *Conn) post(m map[string]any) {
 		return
 	}
 	c.mu.Lock()
-	full := len(c.queue) > 0 && c.queued+len(line) > maxQueued
+	largest := max(c.largest, len(line))
+	full := c.queued+len(line)-largest > maxQueued
 	if !full && !c.broken && !c.closing {
 		c.queue = append(c.queue, append(line, '\n'))
 		c.queued += len(line)
+		c.largest = largest
 	}
 	c.mu.Unlock()
 	if full {
@@ -218,7 +252,8 @@ func (c *Conn) Write() {
 func (c *Conn) take() (lines [][]byte, closing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lines, c.queue, c.queued = c.queue, nil, 0
+	lines = c.queue
+	c.empty()
 	return lines, c.closing
 }
 
@@ -227,7 +262,17 @@ func (c *Conn) take() (lines [][]byte, closing bool) {
 func (c *Conn) giveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.broken, c.queue, c.queued = true, nil, 0
+	c.broken = true
+	c.empty()
+}
+
+// empty empties the queue. It is called with mu held.
+func (c *Conn) empty() {
+	c.queue, c.queued, c.largest = nil, 0, 0
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
 }
 
 // End ends the connection for all calls that wait for replies.

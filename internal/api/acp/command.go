@@ -57,5 +57,6 @@ func (s *server) offerCommands(id string) {
 		}
 		list = append(list, o)
 	}
-	s.update(id, "available_commands_update", object{"availableCommands": list})
+	s.conn.Notify(methodUpdate, object{"sessionId": id, "update": object{
+		"sessionUpdate": "available_commands_update", "availableCommands": list}})
 }

@@ -25,8 +25,10 @@ type loopView struct {
 	// live is set unless past events are replayed. Quiet sends nothing: the editor has seen the
 	// events.
 	live, quiet bool
-	plan        []planEntry
-	calls       map[string]bool // by ID
+	// past is set while earlier events are shown: the plan is sent once after them.
+	past  bool
+	plan  []planEntry
+	calls map[string]bool // by ID
 }
 
 // eventData is the data of the events that are not shown as lines.
@@ -61,7 +63,7 @@ func (t *turn) followLoop(ctx context.Context, p *Project, id perdure.TreeID, af
 	}
 	if after > 0 {
 		v.quiet = true
-		if err := v.past(ctx, p); err != nil {
+		if err := v.showPast(ctx, p); err != nil {
 			return err
 		}
 		v.quiet = false
@@ -145,15 +147,18 @@ func (v *loopView) event(e *perdure.Event) {
 	}
 }
 
-// past shows the newest events so far.
-func (v *loopView) past(ctx context.Context, p *Project) error {
+// showPast shows the newest events so far.
+func (v *loopView) showPast(ctx context.Context, p *Project) error {
 	page, err := p.NewestEvents(ctx, 0, v.tree, MaxReplayedEvents)
 	if err != nil {
 		return err
 	}
+	v.past = true
 	for i := range page.Events {
 		v.event(&page.Events[i])
 	}
+	v.past = false
+	v.sendPlan()
 	return nil
 }
 
@@ -241,5 +246,11 @@ func (v *loopView) setPlan(iteration int, content, status string) {
 	if !set {
 		v.plan = append(v.plan, entry(content, status))
 	}
-	v.update("plan", object{"entries": v.plan})
+	v.sendPlan()
+}
+
+func (v *loopView) sendPlan() {
+	if !v.past && len(v.plan) > 0 {
+		v.update("plan", object{"entries": v.plan})
+	}
 }

@@ -64,7 +64,7 @@ func (t *turn) pastEvents(ctx context.Context, p *Project, id perdure.TreeID) er
 	if err != nil {
 		return err
 	}
-	return v.past(ctx, p)
+	return v.showPast(ctx, p)
 }
 
 // interrupted shows the state of a tree that has not ended.

@@ -250,10 +250,11 @@ func (s *server) prompt(m *jsonrpc.Message) {
 	})
 }
 
-// update sends an update of a session.
+// update sends an update of a session. It waits for an editor that reads slowly: a session that is
+// loaded can have many.
 func (s *server) update(id string, kind string, fields object) {
 	fields["sessionUpdate"] = kind
-	s.conn.Notify(methodUpdate, object{"sessionId": id, "update": fields})
+	s.conn.NotifyWhenRead(s.ctx, methodUpdate, object{"sessionId": id, "update": fields})
 }
 
 // say sends text of the agent.

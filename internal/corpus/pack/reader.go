@@ -131,29 +131,49 @@ func (r *Reader) firstEndingAfter(off int64) int {
 // UTF-8, without the newline of the last one. The error of a file that is not in the pack
 // matches [fs.ErrNotExist], that of lines it does not have [ErrRange].
 func (r *Reader) Lines(file string, start, end int) (string, error) {
-	f, ok := r.File(file)
-	if !ok {
-		return "", fmt.Errorf("read lines of %q: %w", file, fs.ErrNotExist)
-	}
-	if start < 1 || end < start || int64(end) > f.Lines {
-		return "", fmt.Errorf("read lines %d to %d of %q: %w: it has %d lines", start, end, file, ErrRange, f.Lines)
-	}
-	before, err := r.newlinesBefore(f.Offset)
+	from, to, err := r.span(file, start, end)
 	if err != nil {
 		return "", err
-	}
-	from, err := r.lineStart(f, before, int64(start))
-	if err != nil {
-		return "", err
-	}
-	to := f.End()
-	if int64(end) < f.Lines {
-		if to, err = r.lineStart(f, before, int64(end)+1); err != nil {
-			return "", err
-		}
 	}
 	text, err := r.text(from, to)
 	return strings.TrimSuffix(text, "\n"), err
+}
+
+// LinesSize returns how many bytes of the pack lines have, without the newline of the last one.
+// They are not read. The errors are those of [Reader.Lines].
+func (r *Reader) LinesSize(file string, start, end int) (int64, error) {
+	from, to, err := r.span(file, start, end)
+	if err != nil || from == to {
+		return 0, err
+	}
+	last := make([]byte, 1)
+	if err := r.ReadFull(last, to-1); err != nil {
+		return 0, err
+	}
+	if last[0] == '\n' {
+		to--
+	}
+	return to - from, nil
+}
+
+// span returns the range of lines in the pack.
+func (r *Reader) span(file string, start, end int) (from, to int64, err error) {
+	f, ok := r.File(file)
+	if !ok {
+		return 0, 0, fmt.Errorf("read lines of %q: %w", file, fs.ErrNotExist)
+	}
+	if start < 1 || end < start || int64(end) > f.Lines {
+		return 0, 0, fmt.Errorf("read lines %d to %d of %q: %w: it has %d lines", start, end, file, ErrRange, f.Lines)
+	}
+	before, err := r.newlinesBefore(f.Offset)
+	if err != nil {
+		return 0, 0, err
+	}
+	if from, err = r.lineStart(f, before, int64(start)); err != nil || int64(end) == f.Lines {
+		return from, f.End(), err
+	}
+	to, err = r.lineStart(f, before, int64(end)+1)
+	return from, to, err
 }
 
 // Range returns lines from start on, counted from 1, of a file as a document: at most

@@ -96,7 +96,7 @@ type Done struct {
 	// Final is the first final answer that the code set in this block, nil if it set none.
 	Final *Final
 	// Draft is the text of answer["content"], which is the best answer so far if it is not
-	// final; empty if it was not set.
+	// final, cut at [MaxAnswerBytes]; empty if it was not set.
 	Draft string
 	// Vars are the variables whose values changed, in the order of their names; Gone are those
 	// that were deleted. After a failure they are those bound before it.
@@ -110,7 +110,8 @@ type Failure struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Line    int    `json:"line,omitempty"`
-	// Traceback is the traceback as the language prints it, without lines of the engine.
+	// Traceback is the traceback as the language prints it, without lines of the engine. The
+	// middle of a long one, or of a long Message, is left out.
 	Traceback string `json:"traceback,omitempty"`
 }
 
@@ -149,6 +150,9 @@ type Limits struct {
 	MemoryBytes int64
 	// CPU bounds the processor time of one block; 0 means one minute.
 	CPU time.Duration
+	// Wait bounds the time between two requests of a block, which may wait for an event that does
+	// not come; 0 means ten minutes.
+	Wait time.Duration
 	// Processes bounds the processes and threads that the code may have; 0 means 16.
 	Processes int
 	// FileBytes bounds each file in the scratch folder; 0 means 256 MiB.
@@ -160,8 +164,10 @@ const (
 	MaxOutputBytes = 1 << 20
 	// MaxVarBytes is the longest value, as JSON, that is handed out.
 	MaxVarBytes = 64 << 10
-	// MaxRequestBytes is the longest request.
+	// MaxRequestBytes is the longest request. Code that exceeds it gets an exception.
 	MaxRequestBytes = 64 << 20
+	// MaxAnswerBytes is the longest final answer, in the same way.
+	MaxAnswerBytes = 8 << 20
 )
 
 // Functions of the host, and of which arguments their [Request.Args] consist:
@@ -208,10 +214,11 @@ const (
 	KindUnsandboxed = "unsandboxed"
 	// KindMissing means that the program of the engine is missing or too old.
 	KindMissing = "missing"
-	// KindMemory, KindCPU and KindKilled mean that the process ended because it exceeded a
-	// limit, or for another reason.
+	// KindMemory, KindCPU, KindTime and KindKilled mean that the process ended because it
+	// exceeded a limit, or for another reason.
 	KindMemory = "memory"
 	KindCPU    = "cpu"
+	KindTime   = "time"
 	KindKilled = "killed"
 	// KindProtocol means that the process sent what is not the protocol: code interfered.
 	KindProtocol = "protocol"

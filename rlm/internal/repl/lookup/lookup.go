@@ -37,6 +37,7 @@ const (
 	MaxCitedBytes = 64 << 10
 	MaxCitations  = 10_000
 	maxQueryBytes = 10_000
+	maxRegexBytes = 1 << 20
 )
 
 // Context is the context of one REPL. Its methods are called by one goroutine at a time.
@@ -163,6 +164,9 @@ type match struct {
 }
 
 func (c *Context) grep(ctx context.Context, a *arguments) ([]match, error) {
+	if len(a.Regex) > maxRegexBytes {
+		return nil, problemf("the regular expression has %d bytes, at most %d", len(a.Regex), maxRegexBytes)
+	}
 	re, err := regexp.Compile("(?m)" + a.Regex)
 	if err != nil {
 		return nil, problemf("%v (the syntax is that of RE2: no look-around, no references to groups)", err)
@@ -222,7 +226,12 @@ func grepIn(d *model.Document, re *regexp.Regexp, k int, out []match) []match {
 
 // lines returns lines of a file.
 func (c *Context) lines(a *arguments, most int) (string, error) {
-	text, err := c.Reader.Lines(a.File, a.First, a.Last)
+	size, err := c.Reader.LinesSize(a.File, a.First, a.Last)
+	text := ""
+	if err == nil && size <= int64(most) { // else it is not read
+		text, err = c.Reader.Lines(a.File, a.First, a.Last)
+		size = int64(len(text))
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", problemf("there is no file %q", a.File)
@@ -231,8 +240,8 @@ func (c *Context) lines(a *arguments, most int) (string, error) {
 		return "", problemf("%q has no lines %d to %d, but %d lines", a.File, a.First, a.Last, f.Lines)
 	case err != nil:
 		return "", err
-	case len(text) > most:
-		return "", problemf("lines %d to %d of %q have %d bytes, at most %d", a.First, a.Last, a.File, len(text), most)
+	case size > int64(most):
+		return "", problemf("lines %d to %d of %q have %d bytes, at most %d", a.First, a.Last, a.File, size, most)
 	}
 	return text, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,4 +159,51 @@ func FuzzGrep(f *testing.F) {
 			last = m.Line
 		}
 	})
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	*bytes.Reader
+	n int64
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.Reader.ReadAt(p, off)
+	c.n += int64(n)
+	return n, err
+}
+
+// Lines that are longer than a result are refused before they are read: a file can have a gigabyte.
+func TestLongLinesAreNotRead(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	b := pack.NewBuilder(&buf, pack.Limits{})
+	const lines = 2_000_000
+	if err := b.Add("a", strings.NewReader(strings.Repeat("a line of it\n", lines))); err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &counted{Reader: bytes.NewReader(buf.Bytes())}
+	r, err := pack.NewReader(m, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &lookup.Context{Reader: r}
+	for _, function := range []string{"lines", "cite"} {
+		_, err := c.Call(t.Context(), function, json.RawMessage(fmt.Sprintf(`{"file":"a","first":1,"last":%d}`, lines)))
+		want := fmt.Sprintf(`lines 1 to %d of "a" have %d bytes`, lines, lines*13-1)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", function, err, want)
+		}
+	}
+	if in.n > 4<<20 {
+		t.Errorf("%d bytes were read", in.n)
+	}
+	if _, err := c.Call(t.Context(), "grep", json.RawMessage(`{"k":1,"regex":"`+strings.Repeat("a", 2<<20)+`"}`)); err == nil ||
+		!strings.Contains(err.Error(), "regular expression has") {
+		t.Errorf("a long regular expression: %v", err)
+	}
 }

@@ -121,17 +121,6 @@ func (r *Records) Begin(ctx context.Context, l *perdure.Lease, b *Block) error {
 	})
 }
 
-// Edit records the variables that others had changed before the block began.
-func (r *Records) Edit(ctx context.Context, l *perdure.Lease, b *Block, edits []engine.Var) error {
-	now := *b
-	now.Edits = edits
-	err := r.update(ctx, l, &now)
-	if err == nil {
-		b.Edits = edits
-	}
-	return err
-}
-
 // Tell records answers that the code is about to receive.
 func (r *Records) Tell(ctx context.Context, l *perdure.Lease, b *Block, told ...Told) error {
 	now := *b
@@ -165,8 +154,14 @@ func (r *Records) update(ctx context.Context, l *perdure.Lease, b *Block) error 
 	})
 }
 
-// End records what a block did, and its variables as those of the task's state.
-func (r *Records) End(ctx context.Context, l *perdure.Lease, b *Block, res *Result, set []perdure.VarSpec) error {
+// Changes are those of a block to the variables of the task's state.
+type Changes struct {
+	Set  []perdure.VarSpec
+	Gone []string
+}
+
+// End records what a block did, together with the changes to the task's state.
+func (r *Records) End(ctx context.Context, l *perdure.Lease, b *Block, res *Result, c Changes) error {
 	now, kept := *b, *res
 	kept.Output, kept.Vars = "", withoutValues(res.Vars)
 	now.Result = &kept
@@ -180,7 +175,7 @@ func (r *Records) End(ctx context.Context, l *perdure.Lease, b *Block, res *Resu
 		if err := save(ctx, tx, b, tree, int64(l.Task.ID), raw, res.Output, at.UnixMicro()); err != nil {
 			return err
 		}
-		if err := tx.SetVars(ctx, l, set, res.Gone); err != nil {
+		if err := tx.SetVars(ctx, l, c.Set, c.Gone); err != nil {
 			return err
 		}
 		return tx.AppendEvent(tree, l.Task.ID, EventBlock, map[string]any{"turn": b.Turn, "block": b.Index,

@@ -25,9 +25,9 @@ func TestBlocks(t *testing.T) {
 		leases, err := session.Claim(t.Context(), perdure.ClaimRequest{Max: 1})
 		ok(t, err)
 		l, r := leases[0], record.New(s)
-		b := &record.Block{Turn: 1, Index: 0, CodeSHA256: "c", Seed: 1<<63 + 5}
+		b := &record.Block{Turn: 1, Index: 0, CodeSHA256: "c", Seed: 1<<63 + 5,
+			Edits: []engine.Var{{Name: "e", Value: json.RawMessage(`1`), Type: "int", SHA256: "h"}}}
 		ok(t, r.Begin(t.Context(), l, b))
-		ok(t, r.Edit(t.Context(), l, b, []engine.Var{{Name: "e", Value: json.RawMessage(`1`), Type: "int", SHA256: "h"}}))
 		ok(t, r.Tell(t.Context(), l, b, record.Told{Ordinal: 2, Value: json.RawMessage(`"Error: no"`)}))
 		want := *b
 		blocks, err := r.Blocks(t.Context(), tree.ID, tree.Root)
@@ -38,7 +38,8 @@ func TestBlocks(t *testing.T) {
 		res := &record.Result{Output: "out\n", OutputBytes: 4, OutputSHA256: "o", Draft: "d",
 			Failure: &engine.Failure{Type: "E", Message: "m"}, Vars: []engine.Var{{Name: "x", Value: json.RawMessage(`[1]`),
 				Type: "list", SHA256: "v", Bytes: 3}}, Gone: []string{"never"}}
-		ok(t, r.End(t.Context(), l, b, res, []perdure.VarSpec{{Name: "x", Value: json.RawMessage(`[1]`)}}))
+		ok(t, r.End(t.Context(), l, b, res, record.Changes{Set: []perdure.VarSpec{{Name: "x", Value: json.RawMessage(`[1]`)}},
+			Gone: res.Gone}))
 		blocks, err = r.Blocks(t.Context(), tree.ID, tree.Root)
 		ok(t, err)
 		want = *b

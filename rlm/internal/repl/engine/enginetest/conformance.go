@@ -27,6 +27,7 @@ func Conform(t *testing.T, start func(t testing.TB, c engine.Contents, lazyBytes
 	t.Run("failures", func(t *testing.T) { failures(begin(t)) })
 	t.Run("variables", func(t *testing.T) { variables(begin(t)) })
 	t.Run("output", func(t *testing.T) { longOutput(begin(t)) })
+	t.Run("sizes", func(t *testing.T) { sizes(begin(t)) })
 	t.Run("modules", func(t *testing.T) { modules(begin(t)) })
 	t.Run("context", func(t *testing.T) { contexts(t, start) })
 	t.Run("the same again", func(t *testing.T) { again(begin(t), begin(t)) })
@@ -213,6 +214,41 @@ func longOutput(b *Bench) {
 	if d.Output != whole || d.OutputBytes != int64(len(whole)+len("é\na\na\n")) {
 		b.Errorf("%d bytes of %d, which end with %q", len(d.Output), d.OutputBytes, d.Output[len(d.Output)-5:])
 	}
+}
+
+// sizes: code that exceeds one gets an exception, and the engine goes on.
+func sizes(b *Bench) {
+	for code, want := range map[string]string{
+		fmt.Sprintf("long = 'a' * %d\nllm_query(long)", engine.MaxRequestBytes): "llm_query: the request has",
+		"llm_query_batched([long, long])":                                       "llm_query_batched: the request has",
+		fmt.Sprintf("FINAL('a' * %d)", engine.MaxAnswerBytes+1):                 "the answer has",
+		"answer['content'] = long\nanswer['ready'] = True":                      "the answer has",
+		"answer = {'content': long, 'ready': True}":                             "the answer has",
+		"x = int(long)":                        "int",
+		"x = {}['k' + long[:1000000] + 'end']": "end",
+		"def f(n):\n    return g(n)\ndef g(n):\n    return f(n + 1)\nf(0)\nf(1)\nf(2)": "",
+	} {
+		if strings.Contains(code, "long") && !strings.HasPrefix(code, "long") {
+			code = fmt.Sprintf("long = 'a' * %d\n", engine.MaxRequestBytes) + code
+		}
+		d, err := b.Try(code)
+		const most = 11_000
+		switch {
+		case err != nil:
+			b.Fatalf("%.80s: %v", code, err)
+		case d.Failure == nil || !strings.Contains(d.Failure.Message, want) || d.Final != nil:
+			b.Errorf("%.80s: %+v", code, d.Failure)
+		case len(d.Failure.Message) > most || len(d.Failure.Traceback) > most:
+			b.Errorf("%.80s: the message has %d bytes, the traceback %d", code, len(d.Failure.Message),
+				len(d.Failure.Traceback))
+		case len(d.Draft) > engine.MaxAnswerBytes:
+			b.Errorf("%.80s: the draft has %d bytes", code, len(d.Draft))
+		}
+	}
+	if len(b.Asked) != 0 {
+		b.Errorf("%d requests were made", len(b.Asked))
+	}
+	b.same("print('on')", "on\n")
 }
 
 func modules(b *Bench) {

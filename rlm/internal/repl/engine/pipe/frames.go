@@ -30,6 +30,8 @@ type Message struct {
 	LazyBytes   int64     `json:"lazy_bytes,omitempty"`
 	MaxOutput   int       `json:"max_output,omitempty"`
 	MaxVar      int       `json:"max_var,omitempty"`
+	MaxRequest  int       `json:"max_request,omitempty"`
+	MaxAnswer   int       `json:"max_answer,omitempty"`
 	MemoryBytes int64     `json:"memory_bytes,omitempty"`
 	FileBytes   int64     `json:"file_bytes,omitempty"`
 	CPUSeconds  int64     `json:"cpu_seconds,omitempty"`

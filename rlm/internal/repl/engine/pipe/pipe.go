@@ -140,6 +140,9 @@ func withDefaults(l engine.Limits) engine.Limits {
 	if l.CPU == 0 {
 		l.CPU = time.Minute
 	}
+	if l.Wait == 0 {
+		l.Wait = 10 * time.Minute
+	}
 	if l.Processes == 0 {
 		l.Processes = 16
 	}
@@ -148,9 +151,9 @@ func withDefaults(l engine.Limits) engine.Limits {
 
 func (c *Config) init() *Message {
 	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, LazyBytes: c.LazyBytes,
-		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MemoryBytes: c.Limits.MemoryBytes,
-		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes,
-		Attempts: c.Attempts}
+		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MaxRequest: engine.MaxRequestBytes,
+		MaxAnswer: engine.MaxAnswerBytes, MemoryBytes: c.Limits.MemoryBytes, FileBytes: c.Limits.FileBytes,
+		CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes, Attempts: c.Attempts}
 }
 
 // Sandbox is that of the process.
@@ -237,7 +240,9 @@ func (s *session) exchange(ctx context.Context, m *Message, types ...string) (*A
 }
 
 // The process stops code at its limit of processor time itself. Code that turned that off is
-// stopped by the host, which reads the use every watchEvery, somewhat later.
+// stopped by the host, which reads the use every watchEvery, somewhat later, and so is code that
+// waits for too long: also for a program that it started, whose processor time does not count
+// before its end.
 const watchSlack = 3 * time.Second
 
 // exceeded returns the kind of the error if a process uses more than its limits, "" if it does not.
@@ -252,14 +257,14 @@ func exceeded(used, mostTime time.Duration, memory, mostMemory int64) string {
 	return ""
 }
 
-// watch ends the process if a block uses more processor time or memory than its limit, until the
-// returned function is called. begins is set if a block begins.
+// watch ends the process if a block uses more processor time or memory than its limit, or does not
+// answer for too long, until the returned function is called. begins is set if a block begins.
 func (s *session) watch(begins bool) (stop func()) {
 	s.mu.Lock()
 	if begins {
 		s.began = processorTime(s.proc.Pid())
 	}
-	most := s.began + s.cfg.Limits.CPU + watchSlack
+	most, began := s.began+s.cfg.Limits.CPU+watchSlack, time.Now()
 	s.mu.Unlock()
 	var mu sync.Mutex
 	stopped := false
@@ -271,7 +276,11 @@ func (s *session) watch(begins bool) (stop func()) {
 			return
 		}
 		pid := s.proc.Pid()
-		if kind := exceeded(processorTime(pid), most, memoryOf(pid), s.cfg.Limits.MemoryBytes); kind != "" {
+		kind := exceeded(processorTime(pid), most, memoryOf(pid), s.cfg.Limits.MemoryBytes)
+		if kind == "" && time.Since(began) > s.cfg.Limits.Wait {
+			kind = engine.KindTime
+		}
+		if kind != "" {
 			s.kill(kind)
 			return
 		}
@@ -323,6 +332,8 @@ func ended(kind string, l engine.Limits, exit error) *engine.Error {
 		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("a block used more than %s of processor time", l.CPU)}
 	case engine.KindMemory:
 		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("the code used more than %d MiB of memory", l.MemoryBytes>>20)}
+	case engine.KindTime:
+		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("a block took longer than %s between two requests", l.Wait)}
 	}
 	return &engine.Error{Kind: engine.KindKilled, Msg: "the engine ended while it ran code", Err: exit}
 }

@@ -13,7 +13,9 @@ import io
 import json
 import linecache
 import os
+import queue  # before the clock is replaced: its time-outs wait by that of the system
 import re
+import selectors
 import signal
 import struct
 import sys
@@ -46,10 +48,16 @@ class Link:
             raise
         return json.loads(data)
 
-    def send(self, message):
-        data = json.dumps(message).encode()
-        self.output.write(struct.pack(">I", len(data)) + data)
-        self.output.flush()
+    def send(self, message, most=None):
+        """Sends a message, unless it has more bytes than most; returns how many it has."""
+        try:
+            data = json.dumps(message, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # lone surrogates
+            data = json.dumps(message).encode()
+        if most is None or len(data) <= most:
+            self.output.write(struct.pack(">I", len(data)) + data)
+            self.output.flush()
+        return len(data)
 
 
 class Clock:
@@ -135,6 +143,22 @@ class Clock:
             cls.__name__ = cls.__qualname__ = base.__name__
             cls.__module__ = "datetime"
         datetime.datetime, datetime.date = Now, Today
+        self.install_selector()
+
+    def install_selector(self):
+        """Lets loops of asyncio sleep without waiting, unless other threads could wake them."""
+        clock = self
+
+        class Selector(selectors.DefaultSelector):
+            def select(self, timeout=None):
+                if timeout is None or timeout <= 0:
+                    return super().select(timeout)
+                ready = super().select(timeout if threading.active_count() > 1 else 0)
+                if not ready:
+                    clock.now += int(timeout * 1e6)
+                return ready
+
+        selectors.DefaultSelector = Selector
 
 
 class Chance:
@@ -229,6 +253,10 @@ class Answer(dict):
         given = dict(*args, **kwargs)
         for key in sorted(given, key=lambda k: k == "ready"):
             self[key] = given[key]
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
 
 
 class LazyText:
@@ -416,12 +444,15 @@ RESERVED_NAMES = (
 PLAIN = (str, int, float, bool, type(None), bytes, complex)
 MANY = 200_000  # values of a container that is compared as a whole
 LONG = 16 << 20  # characters of the same
+ALL_VARS = 16 << 20  # characters of all variables of a block that are handed out
+LONG_FAILURE = 10_000  # characters of the text of an exception
 
 
 class Engine:
     def __init__(self, link, init):
         self.link = link
         self.max_output, self.max_var = init["max_output"], init["max_var"]
+        self.max_request, self.max_answer = init["max_request"], init["max_answer"]
         self.contents, self.lazy = init["contents"], init["lazy_bytes"]
         self.cpu = init["cpu_seconds"]
         self.clock, self.chance = Clock(), Chance()
@@ -450,7 +481,9 @@ class Engine:
             raise RuntimeError(function + " can only be called by the main thread; use llm_query_batched")
         self.exchanging = True
         try:
-            self.link.send({"type": "request", "function": function, "args": args})
+            size = self.link.send({"type": "request", "function": function, "args": args}, self.max_request)
+            if size > self.max_request:
+                raise RuntimeError("%s: the request has %d bytes, at most %d are possible" % (function, size, self.max_request))
             reply = self.link.receive()
         finally:
             self.exchanging = False
@@ -541,6 +574,9 @@ class Engine:
     def capture(self, value, by):
         if self.final is None:
             exact, text = encode(value), str(value)
+            size = len(text.encode("utf-8", "replace"))
+            if size > self.max_answer:
+                raise ValueError("the answer has %d bytes, at most %d are possible" % (size, self.max_answer))
             self.final = {"json": exact if exact is not None else json.dumps(text), "text": text, "by": by}
 
     # The context.
@@ -579,25 +615,38 @@ class Engine:
         self.output.clear()
         self.final = None
         self.blocks += 1
-        failure = self.run(message["code"], "<block %d>" % self.blocks)
-        self.settle_answer()
+        sys.stdout = sys.stderr = self.output
+        name = "<block %d>" % self.blocks
+        try:
+            failure = self.run(message["code"], name)
+        except TimeoutError as e:  # the limit was reached at the very end
+            failure = self.failure(e, name)
+        try:
+            self.settle_answer()
+        except BaseException as e:
+            failure = failure or self.failure(e, name)
         self.names.update(self.reserved)
         changed, gone = self.changes()
         done = {
             "output": self.output.text(), "output_bytes": self.output.bytes, "output_sha256": self.output.hash.hexdigest(),
-            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": "",
+            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": self.draft(),
         }
-        content = self.answer.get("content")
-        if content not in ("", None):
-            done["draft"] = str(content)
         self.link.send({"type": "done", "done": done})
+
+    def draft(self):
+        """The text of the best answer so far, empty if there is none."""
+        content = self.answer.get("content")
+        try:
+            text = "" if content is None else str(content)
+        except BaseException:  # its text cannot be made
+            return ""
+        return text.encode("utf-8", "replace")[: self.max_answer].decode("utf-8", "ignore")
 
     def settle_answer(self):
         """Takes back the variable answer if the code bound it to another value."""
-        value = self.names.get("answer")
+        value, self.names["answer"] = self.names.get("answer"), self.answer
         if value is not self.answer and isinstance(value, dict):
             self.answer.update(value)
-        self.names["answer"] = self.answer
 
     def run(self, code, name):
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
@@ -642,12 +691,12 @@ class Engine:
         if isinstance(e, SyntaxError) and e.filename == name:
             line = e.lineno or 0
         parts = ["Traceback (most recent call last):\n"] + traceback.format_list(frames) if frames else []
-        parts += traceback.format_exception_only(type(e), e)
+        parts += [shortened(without_addresses(part)) for part in traceback.format_exception_only(type(e), e)]
         try:
             message = str(e)
-        except Exception:
+        except BaseException:
             message = "(its text cannot be made)"
-        safe = lambda s: without_addresses(s).encode("utf-8", "replace").decode()
+        safe = lambda s: shortened(without_addresses(s)).encode("utf-8", "replace").decode()
         return {"type": type(e).__name__, "message": safe(message), "line": line or 0, "traceback": safe("".join(parts))}
 
     # Variables.
@@ -655,19 +704,21 @@ class Engine:
     def variables(self):
         return sorted(
             n for n, v in self.names.items()
-            if n not in self.hidden and not n.startswith("__") and not isinstance(v, types.ModuleType)
+            if isinstance(n, str) and n not in self.hidden and not n.startswith("__")
+            and not issubclass(type(v), types.ModuleType)
         )
 
     def changes(self):
-        changed, names = [], self.variables()
+        changed, names, left = [], self.variables(), ALL_VARS
         for name in names:
             value = self.names[name]
             before = self.known.get(name)
             if before is not None and before[0] is value and type(value) in PLAIN:
                 continue
-            described = describe(name, value, self.max_var)
+            described = describe(name, value, min(self.max_var, left))
             if before is None or before[1] != described["sha256"]:
                 changed.append(described)
+                left -= len(described.get("json", ""))
             self.known[name] = (value, described["sha256"])
         gone = sorted(set(self.known) - set(names))
         for name in gone:
@@ -679,6 +730,14 @@ class Engine:
             self.names[v["name"]] = v["value"]
             self.known[v["name"]] = (v["value"], describe(v["name"], v["value"], self.max_var)["sha256"])
         self.link.send({"type": "ok"})
+
+
+def shortened(text):
+    """Returns the beginning and the end of the text of an exception."""
+    half, most = LONG_FAILURE // 2, LONG_FAILURE + 100  # room for the note
+    if len(text) <= most:
+        return text
+    return "%s\n… (%d characters are left out) …\n%s" % (text[:half], len(text) - 2 * half, text[-half:])
 
 
 def size_of(value, budget):
@@ -724,7 +783,10 @@ def encode(value):
     values, chars = size_of(value, (MANY, LONG))
     if values <= 0 or chars <= 0 or not exact(value):
         return None
-    return json.dumps(value, separators=(",", ":"))
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except (ValueError, MemoryError):  # an integer of very many digits
+        return None
 
 
 def describe(name, value, limit):
@@ -745,6 +807,13 @@ def describe(name, value, limit):
 
 def represent(value):
     """Returns a text that identifies a value in every run."""
+    try:
+        return representation(value)
+    except BaseException as e:  # also of code: it ends the text, not the engine
+        return "<%s without a text: %s>" % (type(value).__name__, type(e).__name__)
+
+
+def representation(value):
     if isinstance(value, types.FunctionType):
         code = value.__code__
         return "<function %s %s>" % (value.__name__, hashlib.sha256(code.co_code + repr(code.co_names).encode()).hexdigest())
@@ -752,15 +821,14 @@ def represent(value):
         return "<class %s>" % value.__name__
     if isinstance(value, LazyText):
         return repr(value)
+    if type(value) is int:  # too long for its decimal digits
+        return hex(value)
     values, chars = size_of(value, (MANY, LONG))
-    try:
-        if values <= 0 or chars <= 0:
-            return "<%s of %d values>" % (type(value).__name__, len(value)) if hasattr(value, "__len__") else "<large>"
-        if isinstance(value, (set, frozenset)):
-            return "%s(%s)" % (type(value).__name__, ", ".join(sorted(repr(v) for v in value)))
-        return without_addresses(repr(value))
-    except Exception as e:
-        return "<%s without a text: %s>" % (type(value).__name__, type(e).__name__)
+    if values <= 0 or chars <= 0:
+        return "<%s of %d values>" % (type(value).__name__, len(value)) if hasattr(value, "__len__") else "<large>"
+    if isinstance(value, (set, frozenset)):
+        return "%s(%s)" % (type(value).__name__, ", ".join(sorted(repr(v) for v in value)))
+    return without_addresses(repr(value))
 
 
 class Attempts:

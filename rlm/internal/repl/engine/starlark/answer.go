@@ -10,10 +10,10 @@ import (
 type answer struct {
 	*starlark.Dict
 
-	capture func(content starlark.Value)
+	capture func(content starlark.Value) error
 }
 
-func newAnswer(capture func(starlark.Value)) *answer {
+func newAnswer(capture func(starlark.Value) error) *answer {
 	a := &answer{starlark.NewDict(2), capture}
 	_ = a.Dict.SetKey(starlark.String("content"), starlark.String("")) // never fails: it is not frozen
 	_ = a.Dict.SetKey(starlark.String("ready"), starlark.False)
@@ -26,7 +26,7 @@ func (a *answer) SetKey(k, v starlark.Value) error {
 		return err
 	}
 	if k == starlark.String("ready") && bool(v.Truth()) {
-		a.capture(a.content())
+		return a.capture(a.content())
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func jsonModule() starlark.Value {
 // request calls a function of the host.
 func (in *interpreter) request(function string, args any) (json.RawMessage, error) {
 	raw, err := json.Marshal(args)
+	if len(raw) > in.limit.request {
+		return nil, fmt.Errorf("%s: the request has %d bytes, at most %d are possible", function, len(raw), in.limit.request)
+	}
 	if err == nil {
 		err = in.link.Send(&pipe.Answer{Type: "request", Function: function, Args: raw})
 	}
@@ -159,8 +162,7 @@ func (in *interpreter) finish(_ *starlark.Thread, b *starlark.Builtin, args star
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "value?", &v); err != nil {
 		return nil, err
 	}
-	in.capture(v, b.Name())
-	return v, nil
+	return v, in.capture(v, b.Name())
 }
 
 func (in *interpreter) finishVar(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
@@ -179,8 +181,7 @@ func (in *interpreter) finishVar(_ *starlark.Thread, b *starlark.Builtin, args s
 				"pass the value", name)
 		}
 	}
-	in.capture(v, b.Name())
-	return v, nil
+	return v, in.capture(v, b.Name())
 }
 
 // isIdentifier reports whether a text could be a name.
@@ -208,8 +209,7 @@ func (in *interpreter) submit(_ *starlark.Thread, _ *starlark.Builtin, args star
 	case len(args) == 1:
 		v = args[0]
 	}
-	in.capture(v, "SUBMIT")
-	return v, nil
+	return v, in.capture(v, "SUBMIT")
 }
 
 func (in *interpreter) showVars(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (

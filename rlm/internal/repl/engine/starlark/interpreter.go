@@ -67,8 +67,9 @@ func serve(link *pipe.Link) error {
 
 func newInterpreter(link *pipe.Link, init *pipe.Message) *interpreter {
 	in := &interpreter{link: link, contents: init.Contents, lazy: init.LazyBytes, known: make(map[string]known),
-		limit: limits{memory: init.MemoryBytes, cpu: init.CPUSeconds, value: init.MaxVar}, out: newOutput(init.MaxOutput)}
-	in.answer = newAnswer(func(v starlark.Value) { in.capture(v, "answer") })
+		limit: limits{memory: init.MemoryBytes, cpu: init.CPUSeconds, value: init.MaxVar,
+			request: init.MaxRequest, answer: init.MaxAnswer}, out: newOutput(init.MaxOutput)}
+	in.answer = newAnswer(func(v starlark.Value) error { return in.capture(v, "answer") })
 	in.reserved = in.functions()
 	in.reserved["answer"] = in.answer
 	in.globals = make(starlark.StringDict)
@@ -97,9 +98,11 @@ func (in *interpreter) execute(m *pipe.Message) error {
 	if in.lost != nil {
 		return in.lost
 	}
-	in.settleAnswer()
+	if err := in.settleAnswer(); failure == nil {
+		failure = in.failure(err)
+	}
 	in.restore()
-	end := &pipe.End{Failure: failure, Final: in.final, Draft: in.answer.draft()}
+	end := &pipe.End{Failure: failure, Final: in.final, Draft: cutAt(in.answer.draft(), in.limit.answer)}
 	end.Output, end.OutputBytes, end.OutputSHA256 = in.out.end()
 	end.Vars, end.Gone = in.changes()
 	return in.link.Send(&pipe.Answer{Type: "done", Done: end})
@@ -148,34 +151,57 @@ func (in *interpreter) failure(err error) *engine.Failure {
 	if f.Traceback == "" {
 		f.Traceback = fmt.Sprintf("<block %d>, line %d: %s", in.blocks, f.Line, f.Message)
 	}
-	f.Traceback = f.Type + ": " + f.Traceback
+	f.Message, f.Traceback = shortened(f.Message), f.Type+": "+shortened(f.Traceback)
 	return f
 }
 
+// longFailure is how many bytes of the text of an error are handed out.
+const longFailure = 10_000
+
+// shortened returns the beginning and the end of the text of an error.
+func shortened(text string) string {
+	const half, note = longFailure / 2, 100
+	if len(text) <= longFailure+note {
+		return text
+	}
+	return strings.ToValidUTF8(fmt.Sprintf("%s\n… (%d bytes are left out) …\n%s", text[:half], len(text)-2*half,
+		text[len(text)-half:]), "")
+}
+
 // settleAnswer takes back the variable answer if the code bound it to another value.
-func (in *interpreter) settleAnswer() {
+func (in *interpreter) settleAnswer() error {
 	bound, ok := in.globals["answer"].(*starlark.Dict)
 	if !ok {
-		return
+		return nil
 	}
 	for _, key := range []starlark.String{"content", "ready"} {
-		if v, found, err := bound.Get(key); found && err == nil {
-			_ = in.answer.SetKey(key, v) // never fails for these
+		v, found, err := bound.Get(key)
+		if found && err == nil {
+			err = in.answer.SetKey(key, v)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // capture takes a value as the final answer, if it is the first.
-func (in *interpreter) capture(v starlark.Value, by string) {
+func (in *interpreter) capture(v starlark.Value, by string) error {
 	if in.final != nil {
-		return
+		return nil
 	}
-	in.final = &pipe.Final{Text: textOf(v), By: by}
+	text := textOf(v)
+	if len(text) > in.limit.answer {
+		return fmt.Errorf("the answer has %d bytes, at most %d are possible", len(text), in.limit.answer)
+	}
+	in.final = &pipe.Final{Text: text, By: by}
 	raw, ok := encode(v)
 	if !ok {
 		raw, _ = encode(starlark.String(strings.ToValidUTF8(in.final.Text, "\uFFFD")))
 	}
 	in.final.JSON = raw
+	return nil
 }
 
 // set sets variables between blocks.
@@ -186,7 +212,7 @@ func (in *interpreter) set(m *pipe.Message) error {
 			return err
 		}
 		in.globals[given.Name] = v
-		in.known[given.Name] = known{v, in.describe(given.Name, v).SHA256}
+		in.known[given.Name] = known{v, in.describe(given.Name, v, in.limit.value).SHA256}
 	}
 	return in.link.Send(&pipe.Answer{Type: "ok"})
 }

@@ -18,6 +18,8 @@ type limits struct {
 	memory int64 // bytes on the heap
 	cpu    int64 // seconds of processor time of a block
 	value  int   // longest value that is handed out
+	// request and answer are the longest request of the host, and final answer.
+	request, answer int
 }
 
 // looks is how often the limits are looked at while a block runs.

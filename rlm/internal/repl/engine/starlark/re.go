@@ -39,7 +39,7 @@ func reModule() starlark.Value {
 			if err != nil {
 				return nil, err
 			}
-			return p.call(b.Name(), args[1:], rest)
+			return p.call(t, b.Name(), args[1:], rest)
 		})
 	}
 	return m
@@ -97,10 +97,13 @@ func patternOf(v starlark.Value, flags int) (*pattern, error) {
 	if !ok {
 		return nil, fmt.Errorf("re: the pattern is a %s", v.Type())
 	}
-	set := ""
-	for flag, letter := range map[int]string{flagIgnoreCase: "i", flagMultiline: "m", flagDotAll: "s"} {
-		if flags&flag != 0 {
-			set += letter
+	set := "" // always in this order: an error shows it
+	for _, f := range []struct {
+		flag   int
+		letter string
+	}{{flagIgnoreCase, "i"}, {flagMultiline, "m"}, {flagDotAll, "s"}} {
+		if flags&f.flag != 0 {
+			set += f.letter
 		}
 	}
 	source := text
@@ -108,12 +111,15 @@ func patternOf(v starlark.Value, flags int) (*pattern, error) {
 		source = "(?" + set + ":" + text + ")"
 	}
 	p := &pattern{source: text}
-	var err error
-	if p.anywhere, err = regexp.Compile(source); err != nil {
-		return nil, fmt.Errorf("re: %w (there are no references back and no looking around)", err)
+	for _, c := range []struct {
+		to   **regexp.Regexp
+		text string
+	}{{&p.anywhere, source}, {&p.start, `\A(?:` + source + `)`}, {&p.whole, `\A(?:` + source + `)\z`}} {
+		var err error
+		if *c.to, err = regexp.Compile(c.text); err != nil {
+			return nil, fmt.Errorf("re: %w (there are no references back and no looking around)", err)
+		}
 	}
-	p.start = regexp.MustCompile(`\A(?:` + source + `)`)
-	p.whole = regexp.MustCompile(`\A(?:` + source + `)\z`)
 	return p, nil
 }
 
@@ -134,9 +140,9 @@ func (p *pattern) Attr(name string) (starlark.Value, error) {
 	}
 	for _, known := range methods() {
 		if known == name {
-			return starlark.NewBuiltin(name, func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
+			return starlark.NewBuiltin(name, func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 				kwargs []starlark.Tuple) (starlark.Value, error) {
-				return p.call(b.Name(), args, kwargs)
+				return p.call(t, b.Name(), args, kwargs)
 			}), nil
 		}
 	}
@@ -144,7 +150,8 @@ func (p *pattern) Attr(name string) (starlark.Value, error) {
 }
 
 // call calls a function of the pattern.
-func (p *pattern) call(name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (p *pattern) call(t *starlark.Thread, name string, args starlark.Tuple, kwargs []starlark.Tuple) (
+	starlark.Value, error) {
 	var text string
 	count := 0
 	if name == "sub" {
@@ -152,7 +159,7 @@ func (p *pattern) call(name string, args starlark.Tuple, kwargs []starlark.Tuple
 		if err := starlark.UnpackArgs(name, args, kwargs, "repl", &by, "string", &text, "count?", &count); err != nil {
 			return nil, err
 		}
-		return p.sub(by, text, count)
+		return p.sub(t, by, text, count)
 	}
 	extra := []any{"string", &text}
 	if name == "split" {
@@ -210,7 +217,7 @@ func (p *pattern) split(text string, most int) starlark.Value {
 }
 
 // sub replaces the first matches, all if most is 0.
-func (p *pattern) sub(by starlark.Value, text string, most int) (starlark.Value, error) {
+func (p *pattern) sub(t *starlark.Thread, by starlark.Value, text string, most int) (starlark.Value, error) {
 	template, isText := starlark.AsString(by)
 	function, isFunction := by.(starlark.Callable)
 	if !isText && !isFunction {
@@ -230,7 +237,7 @@ func (p *pattern) sub(by starlark.Value, text string, most int) (starlark.Value,
 			out = p.anywhere.ExpandString(out, template, text, at)
 			continue
 		}
-		v, err := starlark.Call(&starlark.Thread{Name: "re.sub"}, function, starlark.Tuple{&match{p.anywhere, text, at}}, nil)
+		v, err := starlark.Call(t, function, starlark.Tuple{&match{p.anywhere, text, at}}, nil)
 		if err != nil {
 			return nil, err
 		}

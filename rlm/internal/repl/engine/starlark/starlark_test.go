@@ -3,6 +3,7 @@ package starlark_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -116,4 +117,26 @@ func TestLongText(t *testing.T) {
 			"n = len(context)\nprint(context.find('a', -2) - n, context.find('-', -2) - n, context.find('a', None, -10), "+
 			"context.find('a', 0, -9) - n)", "4 3 2 2\n-2 -1 -1 -10\n")
 	}
+}
+
+// A function that re.sub calls is like other code of the block: what it prints is output, and the
+// limits hold. Errors of patterns are the same in each session.
+func TestFunctionsInPatterns(t *testing.T) {
+	t.Parallel()
+	b := start(t, starlark.Config{Limits: engine.Limits{CPU: time.Second}})
+	b.Prints("def f(m):\n    print(m.group())\n    return 'c'\nprint(re.sub('[ab]', f, 'a-b'))", "a\nb\nc-c\n")
+	d := b.Run("def f(m):\n    while True: pass\nre.sub('a', f, 'a')")
+	if d.Failure == nil || !strings.Contains(d.Failure.Message, "processor time") {
+		t.Errorf("a function that does not end: %+v", d.Failure)
+	}
+	for range 20 {
+		d := b.Run("re.compile('(', flags=re.M | re.I | re.S)")
+		if d.Failure == nil || !strings.Contains(d.Failure.Message, "(?ims:") {
+			t.Fatalf("a pattern that is not valid: %+v", d.Failure)
+		}
+	}
+	for n := 990; n < 1005; n++ { // about as deep as package regexp allows
+		b.Run(fmt.Sprintf("re.compile('(' * %[1]d + ')' * %[1]d)", n))
+	}
+	b.Prints("print('on')", "on\n")
 }

@@ -21,6 +21,7 @@ const (
 	// manyValues and longText bound what is compared and handed out as a whole.
 	manyValues = 200_000
 	longText   = 16 << 20
+	allVars    = 16 << 20 // bytes of all values of a block that are handed out
 	maxNesting = 100
 	shownRepr  = 2000
 )
@@ -33,16 +34,19 @@ type known struct {
 
 // changes returns the variables that changed and those that are gone.
 func (in *interpreter) changes() (changed []pipe.Value, gone []string) {
-	names := in.variables()
+	names, left := in.variables(), allVars
 	for _, name := range names {
 		v := in.globals[name]
 		was, there := in.known[name]
 		if there && unchangeable(v) && was.value == v {
 			continue
 		}
-		now := in.describe(name, v)
+		now := in.describe(name, v, left)
 		if !there || was.hash != now.SHA256 {
 			changed = append(changed, now)
+			if now.JSON != nil {
+				left -= len(*now.JSON)
+			}
 		}
 		in.known[name] = known{v, now.SHA256}
 	}
@@ -76,12 +80,12 @@ func unchangeable(v starlark.Value) bool {
 	return false
 }
 
-// describe describes a variable for the host.
-func (in *interpreter) describe(name string, v starlark.Value) pipe.Value {
+// describe describes a variable for the host, with its value if it has at most so many bytes.
+func (in *interpreter) describe(name string, v starlark.Value, most int) pipe.Value {
 	out := pipe.Value{Var: engine.Var{Name: name, Type: v.Type()}}
 	text, exact := encode(v)
 	switch {
-	case exact && len(text) <= in.limit.value:
+	case exact && len(text) <= min(in.limit.value, most):
 		out.JSON = &text
 	case exact:
 		out.Repr = cut(text)
@@ -95,11 +99,14 @@ func (in *interpreter) describe(name string, v starlark.Value) pipe.Value {
 }
 
 // cut returns the beginning of a text.
-func cut(text string) string {
-	if len(text) <= shownRepr {
+func cut(text string) string { return cutAt(text, shownRepr) }
+
+// cutAt returns at most so many bytes of a text.
+func cutAt(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	end := shownRepr
+	end := most
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
