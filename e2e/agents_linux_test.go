@@ -20,13 +20,8 @@ import (
 	"github.com/perdure/perdure/internal/testing/modelserver"
 )
 
-// realAgentsVar names the folder into which npm installed the clients (make test/agents);
-// without it they are not tested. recordVar, if set, records the exchanges for the test of
-// internal/cli/hook.
-const (
-	realAgentsVar = "PERDURE_TEST_AGENTS"
-	recordVar     = "PERDURE_TEST_RECORD"
-)
+// recordVar, if set, records the exchanges for the test of internal/cli/hook.
+const recordVar = "PERDURE_TEST_RECORD"
 
 // realAgent is a real client with the hook of `perdure install`.
 type realAgent struct {

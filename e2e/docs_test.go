@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -75,6 +76,15 @@ func testNames(t *testing.T) map[string]bool {
 // testFolders maps the names of all tests to the packages that have them, as paths in the module.
 func testFolders(t *testing.T) map[string][]string {
 	t.Helper()
+	folders, err := readTestFolders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+// readTestFolders reads all test files, once.
+var readTestFolders = sync.OnceValues(func() (map[string][]string, error) {
 	folders := make(map[string][]string)
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z]+)\(`)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -97,11 +107,8 @@ func testFolders(t *testing.T) map[string][]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folders
-}
+	return folders, err
+})
 
 // Every page of docs/ is listed, every file that a page links to is there.
 func TestDocsPages(t *testing.T) {

@@ -44,6 +44,10 @@ func TestMain(m *testing.M) {
 	}})
 }
 
+// realAgentsVar names the folder into which npm installed the clients (make test/agents);
+// without it they are not tested.
+const realAgentsVar = "PERDURE_TEST_AGENTS"
+
 // tests runs the tests and removes their shared folder.
 type tests struct{ m *testing.M }
 
@@ -51,6 +55,9 @@ func (t tests) Run() int {
 	effort.Parallel(8)
 	_ = givenEnv()
 	testenv.Set()
+	if os.Getenv(realAgentsVar) == "" { // real agents need node
+		testenv.HideRunners()
+	}
 	for name, value := range map[string]string{"PERDURE_TRUST": "1", // tests write settings
 		"PERDURE_LOOP_APPROVER": "any", // tests have no terminal
 		"XDG_CONFIG_HOME":       filepath.Join(sharedFolder(), "config"),

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -141,20 +142,7 @@ func (h *hostile) documents() {
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
 	h.write(".aiwg/ralph/loops/a/state.json", `{"loop_id":"a","history":`+deep+`}`)
 	h.write("state.json", deep)
-	f, err := os.Create(filepath.Join(h.dir, "tree.jsonl.gz"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	zip := gzip.NewWriter(f)
-	line := []byte(strings.Repeat(" ", 1<<20))
-	for range 200 {
-		if _, err := zip.Write(line); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	if err := errors.Join(zip.Close(), f.Close()); err != nil {
-		h.t.Fatal(err)
-	}
+	h.write("tree.jsonl.gz", zipBomb(h.t))
 	h.write(".perdure-check.yaml", yamlBomb("patterns_off"))
 	secret := filepath.Join(h.t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("secret of the user"), 0o600); err != nil {
@@ -163,6 +151,19 @@ func (h *hostile) documents() {
 	if err := os.Symlink(secret, filepath.Join(h.dir, "link.txt")); err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// zipBomb returns 200 MiB of spaces as a gzip file: one compressed MiB, repeated, because
+// readers join the parts of a file. To compress all of it takes 20 s with the race detector.
+func zipBomb(t *testing.T) string {
+	t.Helper()
+	var part strings.Builder
+	zip := gzip.NewWriter(&part)
+	_, err := zip.Write(bytes.Repeat([]byte(" "), 1<<20))
+	if err := errors.Join(err, zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Repeat(part.String(), 200)
 }
 
 // cloned moves the repository to where a new user has it: a copy, with other files.

@@ -28,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Enter()
 	testenv.Set()
+	testenv.HideRunners()
 	effort.Parallel(6)
 	os.Exit(m.Run())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
@@ -73,6 +74,7 @@ type bench struct {
 func newBench(t *testing.T, m models) *bench {
 	t.Helper()
 	b := &bench{T: t, dir: t.TempDir(), models: m}
+	testdb.Seed(t, b.dir)
 	b.open()
 	t.Cleanup(func() { b.close() })
 	return b

@@ -36,6 +36,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Enter()
 	testenv.Set()
+	testenv.HideRunners()
 	goleak.VerifyTestMain(m)
 }
 

@@ -54,8 +54,8 @@ var fresh = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(filepath.Join(dir, "perdure.db"))
 })
 
-// seed writes an empty store to an empty folder.
-func seed(t testing.TB, dir string) {
+// Seed writes an empty store to an empty folder, for tests that open the store themselves.
+func Seed(t testing.TB, dir string) {
 	t.Helper()
 	file, err := fresh()
 	if err != nil {
@@ -77,7 +77,7 @@ func seed(t testing.TB, dir string) {
 func Open(t testing.TB, cfg perdure.Config) *perdure.Store {
 	t.Helper()
 	if cfg.DSN == "" && cfg.Dir != "" {
-		seed(t, cfg.Dir)
+		Seed(t, cfg.Dir)
 	}
 	s, err := perdure.Open(t.Context(), cfg)
 	if err != nil {
