@@ -74,6 +74,15 @@ func judge(attempts []Attempt, outcomes []Outcome, layers []string) ([]string, e
 	return names, nil
 }
 
+// measured refuses a process whose memory only the host limits if the host cannot read how much
+// it uses.
+func measured(layers []string, memory int64) error {
+	if memory > 0 || !slices.Contains(layers, sandbox.LayerSandboxExec) {
+		return nil
+	}
+	return &sandbox.Error{Op: "check sandbox", Err: errors.New("the memory that the process uses cannot be read")}
+}
+
 // describe returns what an attempt does, with its target.
 func (a *Attempt) describe() string { return strings.TrimSpace(a.Name + " " + a.Path) }
 

@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,5 +131,17 @@ func TestErrorText(t *testing.T) {
 		if got := e.lastLine(); got != tt.want || len(e.kept) > mostErrorText {
 			t.Errorf("%.20q: %q, %d bytes", tt.text, got, len(e.kept))
 		}
+	}
+}
+
+// A process whose memory only the host limits is refused if the host cannot read it.
+func TestUnmeasuredMemory(t *testing.T) {
+	t.Parallel()
+	mac, linux := []string{sandbox.LayerSandboxExec}, []string{sandbox.LayerNamespaces}
+	if _, refused := errors.AsType[*sandbox.Error](measured(mac, 0)); !refused {
+		t.Error("not refused")
+	}
+	if err := errors.Join(measured(mac, 1), measured(linux, 0)); err != nil {
+		t.Error(err)
 	}
 }

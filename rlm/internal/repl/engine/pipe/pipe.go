@@ -105,8 +105,11 @@ func (s *session) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.checks, err = judge(s.cfg.Attempts, a.Outcomes, s.proc.Layers())
-	return err
+	layers := s.proc.Layers()
+	if s.checks, err = judge(s.cfg.Attempts, a.Outcomes, layers); err != nil {
+		return err
+	}
+	return measured(layers, memoryOf(s.proc.Pid()))
 }
 
 // notBegun returns the error of a process that ended before it was ready, with the last line that it
