@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -46,4 +49,99 @@ func TestACPTwoSessions(t *testing.T) {
 	}
 	e.says("src/toggle.tsx")
 	e.says("src/App.tsx")
+}
+
+// A loop that another process executes and that is paused there stays paused: the process that follows
+// it does not resume it.
+func TestACPPausedElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	release := filepath.Join(t.TempDir(), "release")
+	w.write("agent.sh", "cat > /dev/null\ntest -e "+release+" || exec tail -f /dev/null\necho pass > tests/b\n")
+	e := w.edits(acpLoop)
+	s := e.session()
+	id := e.begin(s, "Make the tests pass")
+	e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
+	other := w.edits(acpLoop)
+	if err := other.load(s); err != nil {
+		t.Fatal(err)
+	}
+	followed := other.begin(s, "/resume")
+	other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	signal := func(sig syscall.Signal) { // the process sees the pause after its next try to take the loop over
+		t.Helper()
+		if err := other.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	e.cancel(s)
+	if got := e.ends(id); got != turnCancelled {
+		t.Errorf("the turn ended with %s", got)
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	signal(syscall.SIGCONT)
+	if got := other.ends(followed); got != turnEnded {
+		t.Errorf("the turn of the process that follows ended with %s", got)
+	}
+	if out, _, _ := w.try("perdure loop status --json"); !strings.Contains(out, `"status":"paused"`) {
+		t.Errorf("the loop is not paused: %.400s", out)
+	}
+}
+
+// A request to pause a loop stays although another process follows the loop, to take it over.
+func TestACPFollowerKeepsRequests(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.write("agent.sh", "cat > /dev/null\necho x >> notes\nsleep 4\n")
+	e := w.edits(acpLoop)
+	s := e.session()
+	id := e.begin(s, "Make the tests pass")
+	e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
+	other := w.edits(acpLoop)
+	if err := other.load(s); err != nil {
+		t.Fatal(err)
+	}
+	other.begin(s, "/resume")
+	other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	w.sh("perdure loop pause")
+	if got := e.ends(id); got != turnEnded {
+		t.Errorf("the turn ended with %s", got)
+	}
+	if out, _, _ := w.try("perdure loop status --json"); !strings.Contains(out, `"status":"paused"`) {
+		t.Errorf("the loop is not paused: %.400s", out)
+	}
+	if n := strings.Count(w.sh("perdure events --json"), `"loop.asked"`); n != 2 {
+		t.Errorf("there were %d requests, want 2", n)
+	}
+}
+
+// A loop that another process executes is taken over when that process is killed.
+func TestACPLoopTakenOver(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	release := filepath.Join(t.TempDir(), "release")
+	w.write("agent.sh", "cat > /dev/null\ntest -e "+release+" || exec tail -f /dev/null\necho pass > tests/b\n")
+	e := w.edits(acpLoop)
+	s := e.session()
+	e.begin(s, "Make the tests pass")
+	e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
+	other := w.edits(acpLoop)
+	if err := other.load(s); err != nil {
+		t.Fatal(err)
+	}
+	followed := other.begin(s, "/resume")
+	other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.ends(followed); got != turnEnded {
+		t.Errorf("the turn ended with %s", got)
+	}
+	w.completedLoop(1)
 }

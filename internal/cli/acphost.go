@@ -248,6 +248,14 @@ func (w *acpWork) take(ctx context.Context, id perdure.TreeID) error {
 	return w.a.recover(ctx, w.b, id, nil)
 }
 
+// takeOver is take for a tree that another process has executed since Resume.
+func (w *acpWork) takeOver(ctx context.Context, id perdure.TreeID) error {
+	if w.loop != nil {
+		return w.loop.TakeOver(ctx, w.b, id)
+	}
+	return w.take(ctx, id)
+}
+
 // runs reports whether a tree is executed.
 func (w *acpWork) runs(ctx context.Context, id perdure.TreeID) bool {
 	tree, err := w.b.Tree(ctx, id)
@@ -301,7 +309,7 @@ func (w *acpWork) awaitTaken(ctx context.Context, cancel context.CancelCauseFunc
 		if !w.runs(ctx, w.elsewhere) {
 			continue // follow ends
 		}
-		switch err := w.take(ctx, w.elsewhere); {
+		switch err := w.takeOver(ctx, w.elsewhere); {
 		case err == nil:
 			cancel(errTaken)
 			return

@@ -259,7 +259,9 @@ func (t *turn) halted(ctx context.Context, p *Project, e *promptEntry, why error
 		return err
 	}
 	l, err := p.Loop(ctx, e.Tree)
-	if err != nil || l.Status.Ended() || l.Status == record.Paused || l.Control != record.NoControl {
+	resumed := l.Control == record.Resume // also by a process that follows the loop
+	stops := l.Status == record.Paused || l.Control != record.NoControl
+	if err != nil || l.Status.Ended() || stops && !resumed {
 		return err
 	}
 	control := record.Pause // the work of this process has ended, and an unfinished turn is undone

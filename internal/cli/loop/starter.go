@@ -65,6 +65,16 @@ func (s *Starter) Resume(ctx context.Context, b *env.Backend, l *settings.Loaded
 	return nil
 }
 
+// TakeOver makes a loop that was resumed before the own one of b. It returns perdure.CodeConflict if
+// another process executes it. A request to pause or to end the loop stays.
+func (s *Starter) TakeOver(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
+	if _, err := b.Resume(ctx, id, client.ResumeRequest{Owner: b.Session()}); err != nil {
+		return err
+	}
+	b.Own(id)
+	return nil
+}
+
 // Line returns an event of a loop as one line, "" for one that is not shown.
 func Line(e *env.Env, ev *perdure.Event) string { return (&commands{e}).line(ev) }
 
