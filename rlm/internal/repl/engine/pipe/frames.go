@@ -34,6 +34,8 @@ type Message struct {
 	FileBytes   int64     `json:"file_bytes,omitempty"`
 	CPUSeconds  int64     `json:"cpu_seconds,omitempty"`
 	Processes   int       `json:"processes,omitempty"`
+	// Work is the working folder to be made, if it is not that in which the process starts.
+	Work string `json:"work,omitempty"`
 }
 
 // Variable is a variable that is set.

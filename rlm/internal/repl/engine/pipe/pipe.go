@@ -80,15 +80,22 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		s.exit = s.proc.Wait()
 		close(s.ended)
 	}()
-	if !slices.Contains(s.Layers(), sandbox.LayerNamespaces) {
-		s.cfg.Limits.Processes = processesBeside(cfg.Limits.Processes)
+	init := s.cfg.init()
+	if slices.Contains(s.Layers(), sandbox.LayerNamespaces) {
+		init.Work = ownWork
+	} else {
+		init.Processes = processesBeside(cfg.Limits.Processes)
 	}
-	if _, err := s.exchange(ctx, s.cfg.init(), "ready"); err != nil {
+	if _, err := s.exchange(ctx, init, "ready"); err != nil {
 		s.cfg.Closed = nil // the caller has the error
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
+
+// ownWork is the working folder in a /tmp of its own, which a process has in namespaces: paths
+// that the code prints are the same when it runs again.
+const ownWork = "/tmp/work"
 
 // Killed reports whether a process did not end by itself: another one has killed it or its
 // guard.
