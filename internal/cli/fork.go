@@ -40,8 +40,8 @@ func (a *app) newForkCommand() *cobra.Command {
 	}
 	env.ExecutesStored(cmd)
 	cmd.Flags().IntVar(&at, "at", 0, "`TURN` last turn that is taken over")
-	env.SettingFlags(cmd, "model", "sub_model", "concurrency", "repl_python", "repl_unsandboxed")
-	for _, name := range []string{"model", "sub-model"} {
+	env.SettingFlags(cmd, "model", "sub_model", "base_url", "concurrency", "repl_python", "repl_unsandboxed")
+	for _, name := range []string{"model", "sub-model", "base-url"} {
 		cmd.Flags().Lookup(name).DefValue = "" // as the tree has it
 	}
 	a.JSONFlag(cmd)
@@ -58,6 +58,9 @@ func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg str
 	if at < 1 {
 		return env.UsageError("`perdure show TASK` of the root lists the turns", "--at is missing, or is not a turn")
 	}
+	if err := checkBaseURL(cmd, l); err != nil {
+		return err
+	}
 	req, err := forkRequest(ctx, b, id, func(c *rlm.Config) {
 		c.Fork = &rlm.Fork{Tree: id, At: at}
 		if cmd.Flags().Changed("model") {
@@ -68,6 +71,11 @@ func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg str
 		}
 		if cmd.Flags().Changed("sub-model") {
 			c.SubModel = a.anchor(l.SubModel)
+		}
+		for _, name := range []string{"model", "sub-model", "base-url"} {
+			if url := a.baseURL(l); cmd.Flags().Changed(name) && url != "" { // otherwise that of the tree
+				c.BaseURL = url
+			}
 		}
 	})
 	if err != nil {

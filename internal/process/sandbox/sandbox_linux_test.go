@@ -224,6 +224,27 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+// TestInheritedDescriptors: a program does not have the files that the program around it
+// inherited, as from a shell with a lock.
+func TestInheritedDescriptors(t *testing.T) { //nolint:paralleltest // children of other tests would inherit it
+	b := newBench(t)
+	secret := filepath.Join(b.dir, "secret")
+	b.ok(os.WriteFile(secret, []byte("secret"), 0o600))
+	f, err := os.OpenFile(secret, os.O_RDWR, 0) //nolint:gosec // of the test
+	b.ok(err)
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 20) // without FD_CLOEXEC
+	b.ok(err)
+	defer func() { b.ok(unix.Close(fd)) }()
+	for _, confine := range []*sandbox.Confine{nil, {Programs: []string{"/usr", "/bin", "/lib", "/lib64"}}} {
+		b.cfg.Confine = confine
+		if out, err := b.try(fmt.Sprintf("test -e /proc/self/fd/%d && echo open || echo closed", fd)); err != nil ||
+			out != "closed\n" {
+			t.Errorf("confine %v: %s %v", confine, out, err)
+		}
+	}
+}
+
 // TestUndo: a program cannot make its file system writable again, not even in namespaces of
 // its own, nor reach files and memory of programs outside.
 func TestUndo(t *testing.T) {

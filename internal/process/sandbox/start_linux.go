@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"runtime"
 	"syscall"
@@ -170,6 +171,9 @@ func (o *order) become(reports *json.Encoder) failure {
 		const noRandomAddresses = 0x0040000 // ADDR_NO_RANDOMIZE of personality(2)
 		_, _, _ = unix.Syscall(unix.SYS_PERSONALITY, noRandomAddresses, 0, 0)
 	}
+	if err == nil {
+		err = closeOthers()
+	}
 	var layers []string
 	if err == nil {
 		layers, err = o.confine()
@@ -190,6 +194,16 @@ func (o *order) become(reports *json.Encoder) failure {
 	f := failure{Op: "execute program", Msg: err.Error(), Exec: true}
 	_ = errors.As(err, &f.Errno)
 	return f
+}
+
+// closeOthers lets the program have its standard streams only. What perdure itself was started
+// with, such as a file that a shell opened or a connection, is beyond all layers of a sandbox.
+func closeOthers() error {
+	const first = 3
+	if err := unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return &Error{Op: "close descriptors", Err: err, Refused: refusal(err)}
+	}
+	return nil
 }
 
 // refusal reports whether an error of a system call means that the system has no sandboxes

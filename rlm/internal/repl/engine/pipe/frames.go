@@ -37,6 +37,8 @@ type Message struct {
 	CPUSeconds  int64     `json:"cpu_seconds,omitempty"`
 	Processes   int       `json:"processes,omitempty"`
 	Attempts    []Attempt `json:"attempts,omitempty"`
+	// Work is the working folder to be made, if it is not that in which the process starts.
+	Work string `json:"work,omitempty"`
 }
 
 // Variable is a variable that is set.

@@ -98,7 +98,11 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 
 // begin waits until the process is ready, and checks what it could do.
 func (s *session) begin(ctx context.Context) error {
-	a, err := s.exchange(ctx, s.cfg.init(), "ready")
+	init := s.cfg.init()
+	if slices.Contains(s.proc.Layers(), sandbox.LayerNamespaces) {
+		init.Work = ownWork
+	}
+	a, err := s.exchange(ctx, init, "ready")
 	if e, ok := errors.AsType[*engine.Error](err); ok && e.Kind == engine.KindKilled {
 		return s.notBegun(e)
 	}
@@ -124,6 +128,10 @@ func (s *session) notBegun(e *engine.Error) error {
 	}
 	return e
 }
+
+// ownWork is the working folder in a /tmp of its own, which a process has in namespaces: paths
+// that the code prints are the same when it runs again.
+const ownWork = "/tmp/work"
 
 // Killed reports whether a process did not end by itself: another one has killed it or its
 // guard.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/enginetest"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
@@ -217,6 +219,9 @@ print(time.time() - begun, llm_query('x'), time.time(), isinstance(datetime.date
 class A: pass
 a = [A(), lambda: 1, iter([])]
 print(a)
+import tempfile
+print(random.Random().random(), tempfile.mktemp(), random.seed(), random.random())
+print(time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime_ns(time.CLOCK_MONOTONIC))
 `
 
 // The same blocks with the same replies give the same events, byte for byte.
@@ -243,6 +248,90 @@ func TestDeterminism(t *testing.T) {
 	}
 	if !strings.Contains(runs[0], "1000000900.001") || !strings.Contains(runs[0], "2001-09-09 01:46:40") {
 		t.Errorf("the time is not that of the host: %s", runs[0])
+	}
+}
+
+// The working folder has the same name in each process that has a /tmp of its own.
+func TestWorkingFolder(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	if !slices.Contains(b.Sandbox().Layers, sandbox.LayerNamespaces) {
+		t.Skip("no namespaces")
+	}
+	b.Prints("import os\nopen('a', 'w').write('x')\nprint(os.getcwd(), os.environ['PWD'], os.listdir())",
+		"/tmp/work /tmp/work ['a']\n")
+}
+
+// A sleep of asyncio takes no time, like time.sleep: the clock that its loops read is not that of
+// the machine.
+func TestAsyncSleep(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	began := time.Now()
+	b.Prints(`import asyncio, time
+begun = time.time()
+order = []
+async def one(name, seconds):
+    await asyncio.sleep(seconds)
+    order.append(name)
+await asyncio.gather(one('b', 3600), one('a', 60))
+try:
+    await asyncio.wait_for(asyncio.Event().wait(), 86400)
+except asyncio.TimeoutError:
+    order.append('timeout')
+print(order, round((time.time() - begun) / 3600), await asyncio.to_thread(lambda: 'thread'))
+`, "['a', 'b', 'timeout'] 25 thread\n")
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if d := b.Run("await asyncio.Event().wait()"); d.Failure == nil || d.Failure.Type != "RuntimeError" {
+		t.Errorf("a wait without end: %+v", d.Failure)
+	}
+	b.Prints("print('on')", "on\n")
+}
+
+// A block that waits for nothing ends, but not one that waits for an answer.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{Limits: engine.Limits{CPU: time.Second}})
+	for _, code := range []string{"import threading\nx = 1\nthreading.Event().wait()",
+		"import os\nos.read(os.pipe()[0], 1)"} {
+		if d := b.Run(code); d.Failure == nil || d.Failure.Type != "TimeoutError" {
+			t.Errorf("%s: %+v", code, d.Failure)
+		}
+	}
+	b.Prints("print(x)", "1\n")
+	ev, err := b.Exec(t.Context(), engine.Block{Code: "print(llm_query('a'))"})
+	if err != nil || ev.Request == nil {
+		t.Fatal(ev, err)
+	}
+	time.Sleep(6 * time.Second)
+	ev, err = b.Reply(t.Context(), engine.Reply{Value: json.RawMessage(`"b"`)})
+	if err != nil || ev.Done == nil || ev.Done.Failure != nil {
+		t.Errorf("after a long answer: %+v, %v", ev.Done, err)
+	}
+}
+
+// A process that the code starts has a limit of its own.
+func TestProcessorTimeOfChildren(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{Limits: engine.Limits{CPU: time.Second}})
+	ev, err := b.Exec(t.Context(), engine.Block{Code: `import os, signal
+child = os.fork()
+while child == 0: pass
+status = 0
+for _ in range(3000):
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended: break
+    llm_query('a')
+print(signal.Signals(os.WTERMSIG(status)).name)
+`})
+	for err == nil && ev.Request != nil {
+		time.Sleep(20 * time.Millisecond)
+		ev, err = b.Reply(t.Context(), engine.Reply{Value: json.RawMessage(`"b"`)})
+	}
+	if err != nil || ev.Done.Output != "SIGXCPU\n" {
+		t.Errorf("%+v, %v", ev.Done, err)
 	}
 }
 
@@ -363,17 +452,18 @@ func TestKilled(t *testing.T) {
 
 // TestScratchIsRemoved: the folder in which the code can write lives as long as its session.
 func TestScratchIsRemoved(t *testing.T) {
-	t.Parallel()
+	t.Setenv("TMPDIR", t.TempDir())
 	b := start(t, python.Config{})
-	dir := strings.TrimSpace(b.Run("import os\nopen('a', 'w').write('x')\nprint(os.getcwd())").Output)
-	if !strings.Contains(filepath.Base(filepath.Dir(dir)), "perdure-repl-") {
-		t.Fatalf("the code works in %q", dir)
+	b.Prints("open('a', 'w').write('x')\nprint('on')", "on\n")
+	folders := filepath.Join(os.TempDir(), "perdure-repl-*")
+	if found, err := filepath.Glob(folders); err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after the session: %v", err)
+	if found, err := filepath.Glob(folders); err != nil || len(found) != 0 {
+		t.Errorf("after the session: %v, %v", found, err)
 	}
 }
 

@@ -13,9 +13,8 @@ import io
 import json
 import linecache
 import os
-import queue  # before the clock is replaced: its time-outs wait by that of the system
 import re
-import selectors
+import resource
 import signal
 import struct
 import sys
@@ -75,6 +74,8 @@ class Clock:
 
     def install(self):
         import datetime
+        # These wait in real time, so that they keep the real clock.
+        import queue, selectors, subprocess
         import time
 
         gmtime, strftime = time.gmtime, time.strftime
@@ -92,6 +93,7 @@ class Clock:
 
         time.time = time.monotonic = time.perf_counter = time.process_time = time.thread_time = seconds
         time.time_ns = time.monotonic_ns = time.perf_counter_ns = time.process_time_ns = nanoseconds
+        time.clock_gettime, time.clock_gettime_ns = lambda clock: seconds(), lambda clock: nanoseconds()
         time.sleep = sleep
         time.gmtime = time.localtime = broken_down
         time.strftime = lambda form, t=None: strftime(form, broken_down() if t is None else t)
@@ -143,20 +145,19 @@ class Clock:
             cls.__name__ = cls.__qualname__ = base.__name__
             cls.__module__ = "datetime"
         datetime.datetime, datetime.date = Now, Today
-        self.install_selector()
-
-    def install_selector(self):
-        """Lets loops of asyncio sleep without waiting, unless other threads could wake them."""
-        clock = self
 
         class Selector(selectors.DefaultSelector):
-            def select(self, timeout=None):
-                if timeout is None or timeout <= 0:
-                    return super().select(timeout)
-                ready = super().select(timeout if threading.active_count() > 1 else 0)
-                if not ready:
-                    clock.now += int(timeout * 1e6)
-                return ready
+            """That of the loops of asyncio, whose sleep is one of this clock: nothing but time can
+            end a wait of a loop that has only the socket with which its threads wake it."""
+
+            def select(inner, timeout=None):
+                alone = threading.active_count() == 1 and len(inner.get_map()) <= 1
+                if alone and timeout is None:
+                    raise RuntimeError("the code waits for something that nothing else does")
+                found = super().select(0 if alone else timeout)
+                if not found and timeout is not None:
+                    sleep(timeout)
+                return found
 
         selectors.DefaultSelector = Selector
 
@@ -173,6 +174,9 @@ class Chance:
         if hasattr(os, "getrandom"):
             os.getrandom = lambda size, flags=0: self.bytes(size)
         random._urandom = self.bytes
+        seed = random.Random.seed
+        random.Random.seed = lambda inner, a=None, version=2: seed(inner, self.bytes(32) if a is None else a, version)
+        random.seed = random._inst.seed
         uuid._generate_time_safe = uuid._UuidCreate = None
         uuid.getnode = lambda: 0x010203040506
         self.random, self.uuid = random, uuid
@@ -448,6 +452,10 @@ ALL_VARS = 16 << 20  # characters of all variables of a block that are handed ou
 LONG_FAILURE = 10_000  # characters of the text of an exception
 
 
+# WAITS is after how many times its limit of processor time a block that only waits is ended.
+WAITS = 5
+
+
 class Engine:
     def __init__(self, link, init):
         self.link = link
@@ -460,6 +468,7 @@ class Engine:
         self.output = Output(self.max_output)
         self.main = threading.get_ident()
         self.exchanging = self.over = False  # see stop
+        self.waited, self.asked, self.used = 0, 0, 0.0  # see look
         self.final, self.blocks, self.awaits, self.loaded = None, 0, False, False
         self.known = {}  # name to the object and the hash of the last block
         self.answer = Answer(lambda content: self.capture(content, "answer"))
@@ -480,6 +489,7 @@ class Engine:
         if threading.get_ident() != self.main:
             raise RuntimeError(function + " can only be called by the main thread; use llm_query_batched")
         self.exchanging = True
+        self.asked += 1
         try:
             size = self.link.send({"type": "request", "function": function, "args": args}, self.max_request)
             if size > self.max_request:
@@ -672,6 +682,7 @@ class Engine:
             return self.failure(e, name)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
         return None
 
     def stop(self, *_):
@@ -684,6 +695,24 @@ class Engine:
         self.over = False
         signal.signal(signal.SIGPROF, self.stop)
         signal.setitimer(signal.ITIMER_PROF, self.cpu)
+        # Processes that the code starts have no timer, and inherit this; they begin at 0.
+        enough, most = int(used_cpu()) + 2 * self.cpu + 5, resource.getrlimit(resource.RLIMIT_CPU)[1]
+        if most == resource.RLIM_INFINITY or enough < most:
+            resource.setrlimit(resource.RLIMIT_CPU, (enough, most))
+        self.waited, self.asked, self.used = 0, 0, used_cpu()
+        signal.signal(signal.SIGALRM, self.look)
+        signal.setitimer(signal.ITIMER_REAL, self.cpu, self.cpu)
+
+    def look(self, *_):
+        """Ends a block that waits for something that does not come. A process that gets no
+        processor because others have it receives no signals either."""
+        used, asked = used_cpu(), self.asked
+        still = not self.exchanging and asked == 0 and used - self.used < 0.02
+        self.waited = self.waited + 1 if still else 0
+        self.asked, self.used = 0, used
+        if self.waited == WAITS:
+            self.waited = 0
+            raise TimeoutError("the block waited for %d s and did nothing" % (WAITS * self.cpu))
 
     def failure(self, e, name):
         frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename.startswith("<block ")]
@@ -921,9 +950,12 @@ def outcome(attempt):
     return {"name": attempt["name"], "errno": number}
 
 
-def limit(init):
-    import resource
+def used_cpu():
+    """The seconds of processor time of this process and of those that it waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
+
+def limit(init):
     memory = -1 if sys.platform == "darwin" else init["memory_bytes"]  # there, the host watches it
     for name, most in (("RLIMIT_AS", memory), ("RLIMIT_FSIZE", init["file_bytes"]), ("RLIMIT_CORE", 0),
                        ("RLIMIT_NOFILE", 256), ("RLIMIT_NPROC", init["processes"])):
@@ -934,6 +966,13 @@ def limit(init):
 def main():
     link = Link()
     init = link.receive()
+    if init.get("work"):  # a name that is the same in each process
+        try:
+            os.mkdir(init["work"])
+            os.chdir(init["work"])
+            os.environ["PWD"] = init["work"]
+        except OSError:
+            pass  # /tmp is a link, and so that of the machine
     sys.path = [p for p in sys.path if p]  # not the scratch folder
     outcomes = [outcome(a) for a in init.get("attempts") or []]
     limit(init)
