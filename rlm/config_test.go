@@ -82,6 +82,7 @@ func TestBadConfigs(t *testing.T) {
 				"concurrency", "budget_usd", "budget_tokens", "budget_calls", "timeout", "call_timeout", "call_retries",
 				"temperature: 2.1 is not between 0 and 2"}},
 		{"engine", `{"planner":"repl","model":"mock:hash","repl_engine":"lua"}`, []string{`"lua" is not one of`}},
+		{"samples", `{"planner":"repl","model":"mock:hash","samples":3}`, []string{"leave out --samples"}},
 		{"merge", `{"merge":"summarise"}`, []string{`"summarise" is not one of`}},
 		{"seed", `{"model":"openai:x","mode":"strict"}`, []string{"seed", "mode strict"}},
 		{"password", `{"base_url":"https://me:geheim@host/v1"}`,

@@ -49,7 +49,9 @@ func (c *Config) checkRepl(bad func(field, format string, args ...any), between 
 		bad("planner", "a batch reads each file; planner repl answers one question about all of them")
 	case c.writesNothing():
 		bad("planner", "model %q writes no code; choose another with --model", c.Model)
-	case c.Samples > 1 || c.Merge == MergeVote || c.Merge == MergeBest:
+	case c.Samples > 1:
+		bad("samples", "planner repl gives one answer; leave out --samples, or --planner repl")
+	case c.Merge == MergeVote || c.Merge == MergeBest:
 		bad("planner", "planner repl gives one answer, so there is nothing to merge by %s", c.Merge)
 	case c.MinScore != nil:
 		bad("min_score", "answers of planner repl are not judged; leave out --min-score, or --planner repl")

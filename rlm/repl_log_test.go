@@ -252,8 +252,8 @@ func TestReplayOfALog(t *testing.T) {
 		}
 	}
 	starlark := strings.Replace(referenceLog, `"environment_kwargs": {}`, `"environment_kwargs": {"engine": "starlark"}`, 1)
-	for log, want := range map[string]string{"": "no iterations", "{}": "line 1: type is missing", starlark: "is Starlark",
-		referenceLog + "x": "line 4: "} {
+	for log, want := range map[string]string{"": "read log: line 1: the log has no iterations",
+		"{}": "line 1: type is missing", starlark: "is Starlark", referenceLog + "x": "line 4: "} {
 		_, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))
 		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", log, err)

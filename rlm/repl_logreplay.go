@@ -99,7 +99,7 @@ func (p *LogReplayer) Replay(ctx context.Context, log io.Reader) (report LogRepl
 		report.Model = *m.RootModel
 	}
 	if report.Iterations == 0 {
-		return report, invalid("the log has no iterations", "")
+		return report, logError(&trajectory.LineError{Line: max(in.Line(), 1), Msg: "the log has no iterations"})
 	}
 	return report, nil
 }

@@ -23,7 +23,9 @@ func (c *Config) checkSearch(bad func(field, format string, args ...any)) {
 		bad("planner", "a batch reads each file; planner search answers one question about all of them")
 	case c.writesNothing():
 		bad("planner", "model %q ranks passages without a search; choose another with --model", c.Model)
-	case c.Samples > 1 || c.Merge == MergeVote || c.Merge == MergeBest:
+	case c.Samples > 1:
+		bad("samples", "planner search gives one answer; leave out --samples, or --planner search")
+	case c.Merge == MergeVote || c.Merge == MergeBest:
 		bad("planner", "planner search gives one answer, so there is nothing to merge by %s", c.Merge)
 	case c.MinScore != nil:
 		bad("min_score", "answers of planner search are not judged; leave out --min-score, or --planner search")

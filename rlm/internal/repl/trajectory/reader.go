@@ -154,7 +154,9 @@ func (r *Reader) next() ([]byte, error) {
 		case err != nil && len(line) == 0:
 			return nil, io.EOF
 		}
-		r.line++
+		if r.line++; r.line == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // as all readers of JSON here
+		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			if !utf8.Valid(text) {
 				return nil, r.wrong("not UTF-8")

@@ -30,7 +30,7 @@ const (
 // A log of the reference implementation is read.
 func TestReader(t *testing.T) {
 	t.Parallel()
-	r := trajectory.NewReader(strings.NewReader(metadataLine + "\n\n" + iterationLine))
+	r := trajectory.NewReader(strings.NewReader("\ufeff" + metadataLine + "\n\n" + iterationLine))
 	it, err := r.Next()
 	if err != nil {
 		t.Fatal(err)

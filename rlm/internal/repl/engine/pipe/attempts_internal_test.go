@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 )
 
-// TestJudge: an attempt that worked, was not made or, with sandbox-exec, failed for another reason
+// TestJudgeAttempts: an attempt that worked, was not made or, with sandbox-exec, failed for another reason
 // than a refusal, is an error that names it.
-func TestJudge(t *testing.T) {
+func TestJudgeAttempts(t *testing.T) {
 	t.Parallel()
 	there := filepath.Join(t.TempDir(), "created")
 	if err := os.WriteFile(there, nil, 0o600); err != nil {
