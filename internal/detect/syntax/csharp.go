@@ -41,8 +41,7 @@ func csharp() Language {
 		assertionForms: assertionForms{isAssertion: (*unit).sharpAsserts, loses: (*unit).sharpLoses,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return oneOf(u.at(i), "Should", "Received", "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
-			},
-			declaresAt: (*unit).afterType},
+			}},
 	}
 }
 
