@@ -51,7 +51,7 @@ func concerns(name string, s *setting) bool {
 	return !unconcerned().MatchString(group) && codeName().MatchString(group+" "+strings.Join(names(s.path), " "))
 }
 
-var acceptedName = lazyregexp.New(`(?i)baseline|[-_.]exclu|suppress`)
+var acceptedName = lazyregexp.New(`(?i)baseline|[-_.]exclu|suppress|[-_]todo\b`)
 
 // baseline reports whether a file lists accepted errors.
 func baseline(f *File) bool {
