@@ -30,10 +30,30 @@ func (r *run) assertionWeakening() {
 		}
 	}
 	for _, p := range r.pairs {
+		r.helpers(p)
 		for _, t := range p.after().Tests {
 			if !used[t] {
 				r.trivial(p, t, nil, 0.7)
 			}
+		}
+	}
+}
+
+// helpers compares the assertions of functions of test files that tests may call.
+func (r *run) helpers(p *pair) {
+	now, several := make(map[string]*syntax.Test), make(map[string]bool)
+	for _, f := range p.after().Funcs {
+		if f.Test && len(p.before().Helpers) > 0 { // it may assert nothing any more
+			several[f.Name] = several[f.Name] || now[f.Name] != nil
+			now[f.Name] = &syntax.Test{Name: f.Name, Leaf: f.Leaf, Line: f.Line, All: f.All, Names: f.Calls}
+		}
+	}
+	for _, t := range slices.Concat(p.after().Tests, p.after().Helpers) {
+		now[t.Name] = t
+	}
+	for _, was := range p.before().Helpers {
+		if t := now[was.Name]; t != nil && !several[was.Name] {
+			r.compareAsserts(&testPair{from: p, old: was, to: p, new: t, how: howSame})
 		}
 	}
 }

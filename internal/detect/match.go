@@ -63,6 +63,7 @@ type material struct {
 	code    multiset.Hashes // tokens added to production code
 	asserts int             // assertions added
 	guards  map[uint64]bool // added to production code
+	gained  []*syntax.Guard // the same
 	defined map[string]bool // names that production code declares now
 	called  map[uint32]bool // names that tests, and the functions of test files, use
 	removed map[uint32]string
@@ -525,7 +526,7 @@ func (c *material) collectGuards(was, now *syntax.Function) {
 	}
 	for i := range now.Guards {
 		if g := &now.Guards[i]; !known[g.Key] && !g.Failure {
-			c.guards[g.Key] = true
+			c.guards[g.Key], c.gained = true, append(c.gained, g)
 		}
 	}
 }

@@ -74,11 +74,23 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
-		if g.Weak || how.HandedOver && !softened || g.Called && r.calledElsewhere(p, g) || how.Retold(was, g) {
+		if g.Weak || how.HandedOver && !softened || g.Called && r.calledElsewhere(p, g) || how.Retold(was, g) ||
+			f.Confidence >= ActConfidence && (how.Renamed(was, g) || r.movedGuard(p, g)) {
 			f.Confidence = min(f.Confidence, 0.7)
 		}
 		r.add(f, guardRemoved)
 	}
+}
+
+// movedGuard reports whether the change added a check of the same value that fails with the same
+// words, perhaps in another function.
+func (r *run) movedGuard(p *pair, g *syntax.Guard) bool {
+	if r.compared += len(r.of(p).gained); len(g.Told) < 2 || r.compared > maxCompared {
+		return false
+	}
+	return slices.ContainsFunc(r.of(p).gained, func(n *syntax.Guard) bool {
+		return g.Tells(n) && multiset.Overlap(g.Words, n.Words) > 0
+	})
 }
 
 // calledElsewhere reports whether the change added a call that checks about the same as a

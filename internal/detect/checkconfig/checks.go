@@ -18,6 +18,7 @@ type check struct {
 	class  project.Class
 	path   []string
 	guards []setting
+	needed bool // a prerequisite in a Makefile
 }
 
 // job returns the name of the job, the target or the script that runs a check.
@@ -82,9 +83,10 @@ func checksOf(f *version) []check {
 			continue
 		}
 		for _, cmd := range commandsOf(s.value, s.line) {
-			c := check{command: cmd, kind: checkOf(cmd.id), path: s.path}
-			if c.kind == "" && (f.class != project.CIConfig && checkName().MatchString(strings.Join(s.path, " ")) ||
-				strings.Contains(cmd.id, "cover")) {
+			c := check{command: cmd, kind: checkOf(cmd.id), path: s.path, needed: s.path[max(len(s.path)-2, 0)] == "needs"}
+			if kind, has := f.recipeKind(cmd.id); c.needed && has {
+				c.kind = kind
+			} else if c.kind == "" && !c.needed && f.namedCheck(s, cmd.id) {
 				c.kind = cmp.Or(checkOf(strings.Join(s.path, " ")), "test")
 			}
 			if c.kind != "" && (c.kind != "build" || !documents().MatchString(cmd.id)) {
@@ -93,6 +95,27 @@ func checksOf(f *version) []check {
 		}
 	}
 	return all
+}
+
+// namedCheck reports whether a command checks by the names around it.
+func (f *version) namedCheck(s *setting, id string) bool {
+	return strings.Contains(id, "cover") ||
+		f.class != project.CIConfig && checkName().MatchString(strings.Join(s.path, " "))
+}
+
+// recipeKind returns the kind of the first check in the recipe of a target, if it has a recipe.
+func (f *version) recipeKind(id string) (kind string, has bool) {
+	for i := range f.settings {
+		s := &f.settings[i]
+		if len(s.path) != 2 || s.key() != "run" || "make "+s.path[0] != id {
+			continue
+		}
+		has = true
+		for _, cmd := range commandsOf(s.value, s.line) {
+			kind = cmp.Or(kind, checkOf(cmd.id))
+		}
+	}
+	return kind, has
 }
 
 // runs reports whether a setting is a command.
@@ -138,7 +161,8 @@ func (c *comparison) compareChecks() {
 			c.found(old.file, &judgement{Unclear, setting{line: old.line}, true, old.String() + " replaced"})
 		default:
 			level := Weaker
-			if old.kind == "build" && old.class != project.CIConfig || old.kind == "lint" || old.kind == "types" {
+			if old.kind == "build" && old.class != project.CIConfig ||
+				!old.needed && (old.kind == "lint" || old.kind == "types") {
 				level = Unclear
 			}
 			c.found(old.file, &judgement{level, setting{line: old.line}, true, old.String() + " removed"})
@@ -147,16 +171,17 @@ func (c *comparison) compareChecks() {
 }
 
 // match returns what is weaker in the new version of a check: the one in the same job, or
-// else the best one.
+// else the best one. A prerequisite of a target is matched with that of another target only if
+// it moved.
 func (c *comparison) match(old *check) (best []judgement, found bool) {
 	inJob := false
-	for i := range c.now {
-		now := &c.now[i]
-		if now.id != old.id {
+	moved := !old.needed || len(sameID(c.now, old)) >= len(sameID(c.old, old))
+	for _, now := range sameID(c.now, old) {
+		same := now.file == old.file && now.job() == old.job()
+		if !same && !moved {
 			continue
 		}
-		same := now.file == old.file && now.job() == old.job()
-		worse := weakened(old, now)
+		worse := weakened(old, &now)
 		switch {
 		case !found, same && !inJob, same == inJob && cost(worse) < cost(best):
 			best, found = worse, true
@@ -164,6 +189,11 @@ func (c *comparison) match(old *check) (best []judgement, found bool) {
 		}
 	}
 	return best, found
+}
+
+// sameID returns the checks that run the same as another one.
+func sameID(all []check, as *check) []check {
+	return slices.DeleteFunc(slices.Clone(all), func(c check) bool { return c.id != as.id })
 }
 
 func cost(all []judgement) int {
@@ -174,9 +204,14 @@ func cost(all []judgement) int {
 	return n
 }
 
-// replacedBy reports whether the file still has, or gained, a check of the same kind.
+// replacedBy reports whether the file still has, or gained, a check of the same kind. For a
+// prerequisite its target has to have gained one.
 func (c *comparison) replacedBy(old *check) bool {
 	return slices.ContainsFunc(c.now, func(now check) bool {
+		had := func(o check) bool { return o.id == now.id && o.job() == now.job() }
+		if old.needed && (now.job() != old.job() || slices.ContainsFunc(c.old, had)) {
+			return false
+		}
 		same := now.kind == old.kind || now.kind == "all" || severalChecks().MatchString(now.id) ||
 			old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
 		return same && now.file == old.file && now.forgiven == ""

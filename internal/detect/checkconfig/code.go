@@ -31,7 +31,7 @@ func readCode(name string, text []byte) []setting {
 	lang := syntax.LanguageOf(name)
 	r := &codeReader{tokens: syntax.Tokens(name, string(text))}
 	if lang != nil {
-		r.ends, r.colons = lang.Name == "ruby", lang.Name == "python"
+		r.ends, r.colons, r.delegates = lang.Name == "ruby", lang.Name == "python", lang.Name == "kotlin"
 	}
 	return r.settings()
 }
@@ -51,10 +51,13 @@ type codeReader struct {
 	all    []setting
 	ends   bool // words open blocks, which "end" closes
 	colons bool // a colon at the end of a line opens a block
+	// delegates is set if "by" comes between a declared name and its value.
+	delegates bool
 }
 
 // statement is the state within a statement: the names before its values.
 type statement struct {
+	of        string // the declared name that it is about, which is no key
 	head, key string
 	items     int
 	named     bool // head is complete: a value follows
@@ -63,7 +66,7 @@ type statement struct {
 
 // path returns the keys of a value in the statement.
 func (s *statement) path(at []string) []string {
-	for _, name := range []string{s.head, s.key} {
+	for _, name := range []string{s.of, s.head, s.key} {
 		if name != "" {
 			at = joined(at, name)
 		}
@@ -93,6 +96,8 @@ func (r *codeReader) block(at []string, closes string, depth int) {
 			}
 		case t.S == ";":
 			s = statement{items: s.items}
+		case r.delegates && t.S == "by": // before it is a name of the project
+			s = statement{items: s.items, of: "#id " + s.head}
 		case t.S == ":" || t.S == "=>" || t.S == "=" || t.S == "+=" || t.S == ":=":
 			s.named = true
 		default:
@@ -234,8 +239,7 @@ func literal(w string) bool {
 func keyword(w string) bool {
 	switch w {
 	case "const", "let", "var", "val", "export", "default", "def", "function", "static", "return", "import", "from", "new",
-		"async", "await", "public", "private", "final", "class", "if", "else", "for", "in", "use", "require", "fun", "apply",
-		"by":
+		"async", "await", "public", "private", "final", "class", "if", "else", "for", "in", "use", "require", "fun", "apply":
 		return true
 	}
 	return false

@@ -130,7 +130,7 @@ var (
 
 // readMake reads the recipes, prerequisites and variables of a Makefile.
 func readMake(text []byte) []setting {
-	w := &makeReader{}
+	w := &makeReader{needs: make(map[string][]setting)}
 	n, begin, whole := 0, 0, ""
 	for line := range strings.Lines(string(text)) {
 		if n++; whole == "" {
@@ -144,12 +144,16 @@ func readMake(text []byte) []setting {
 		w.line(whole+line, begin)
 		whole = ""
 	}
+	for _, target := range slices.Sorted(maps.Keys(w.needs)) {
+		w.reach(target, target, map[string]bool{target: true})
+	}
 	return w.all
 }
 
 type makeReader struct {
 	all    []setting
 	target string
+	needs  map[string][]setting // prerequisites by target
 }
 
 func (w *makeReader) line(line string, n int) {
@@ -158,15 +162,37 @@ func (w *makeReader) line(line string, n int) {
 	case bare == "" || bare[0] == '#':
 	case (line[0] == '\t' || line[0] == ' ') && w.target != "":
 		w.all = append(w.all, setting{path: []string{w.target, "run"}, value: bare, line: n})
+		if called, ok := strings.CutPrefix(strings.TrimLeft(bare, "@"), "$(MAKE) "); ok {
+			w.need(called, n)
+		}
 	case makeVariable().MatchString(bare):
 		m := makeVariable().FindStringSubmatch(bare)
 		w.all = append(w.all, setting{path: []string{"variables", m[1]}, value: m[2], line: n})
 	case makeTarget().MatchString(bare) && bare[0] != '.':
 		head, needs, _ := strings.Cut(bare, ":")
 		w.target = strings.Fields(head + " ?")[0]
-		for need := range strings.FieldsSeq(strings.TrimPrefix(needs, ":")) {
-			w.all = append(w.all, setting{path: []string{w.target, "needs"}, value: need, line: n})
+		w.need(strings.TrimPrefix(needs, ":"), n)
+	}
+}
+
+func (w *makeReader) need(names string, n int) {
+	for name := range strings.FieldsSeq(names) {
+		w.needs[w.target] = append(w.needs[w.target], setting{value: name, line: n})
+	}
+}
+
+// reach records what a target makes because one that it reaches needs it: a prerequisite that
+// moved to another prerequisite is still made. Files do not count.
+func (w *makeReader) reach(target, through string, seen map[string]bool) {
+	for _, need := range w.needs[through] {
+		if seen[need.value] || len(w.all) > maxSettings {
+			continue
 		}
+		seen[need.value] = true
+		if !strings.ContainsAny(need.value, "./%") || w.needs[need.value] != nil {
+			w.all = append(w.all, setting{path: []string{target, "needs", "run"}, value: "make " + need.value, line: need.line})
+		}
+		w.reach(target, need.value, seen)
 	}
 }
 

@@ -64,7 +64,7 @@ var keyTable = sync.OnceValue(func() []keyRule {
 			`test-regex|specs?|test-files|test-globs|suites?|test-?suites?|director(?:y|ies)|projects?|project-files|packages|` +
 			`class(?:es)?|args|collect-coverage-from|python-(?:files|classes|functions)|finder|in|types-or`},
 		{checks, `(?:extend-)?select|enable|enabled-rules|extends?|plugins?|rules?|linters|hooks?|presets?|rule-?sets?|ref|` +
-			`depends-on|finalized-by|needs|default|modules?|imports?|d|w|lints?|strict-rules|id|sniff|bundled|analyzers|` +
+			`depends-on|finalized-by|default|modules?|imports?|d|w|lints?|strict-rules|id|sniff|bundled|analyzers|` +
 			`xlint|cops|cov|solution|package-references|refuse-.*|tseslint-config|define-config|config`},
 		{strict, `strict.*|.*-strict|fail.*|.*-fail.*|forbid.*|.*-errors?|errors?|check.*|.*-check|warn.*|den(?:y|ied)|require.*|verif.*|` +
 			`enable.*|enabled|active|no-.*|treat-warnings-as-errors|werror|nullable|collect-coverage|cover|coverage|branch|be-strict.*|` +

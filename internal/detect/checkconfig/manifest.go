@@ -25,7 +25,7 @@ var (
 		`enforce-?code|test|jacoco|kover|detekt|ktlint|checkstyle|pmd|spotbugs|lint|cover|verif|check|threshold|rake|minitest|rspec|` +
 		`compile\.remove|fail|pitest|surefire|enforcer|^task\.default`)
 	unconcerned = lazyregexp.New(`(?i)(^|\.)(dependencies|dependency|dependencymanagement|packagereference|projectreference|` +
-		`version|groupid|artifactid|xmlns|schemalocation|argline|jvmargs|testlogging|event|events|(test)?(implementation|runtimeonly|` +
+		`version|group|groupid|artifactid|xmlns|schemalocation|argline|jvmarg[a-z]*|testlogging|event|events|(test)?(implementation|runtimeonly|` +
 		`compileonly)|plugins\.(id|kotlin|alias)|repositories)(\.|$)`)
 )
 
@@ -41,7 +41,8 @@ func concerns(name string, s *setting) bool {
 	case strings.HasSuffix(base, ".toml"), strings.HasSuffix(base, ".cfg"):
 		return sectionName().MatchString(group)
 	case makeName().MatchString(base):
-		return s.path[0] == "variables" || checkName().MatchString(s.path[0]) || checkOf(s.path[0]) != "" ||
+		return s.path[0] == "variables" || s.path[1] == "needs" || checkName().MatchString(s.path[0]) ||
+			checkOf(s.path[0]) != "" ||
 			checkingWord().MatchString(s.value)
 	}
 	if key := s.key(); key == "plugins" || key == "solution" || key == "PackageReferences" {
@@ -50,7 +51,7 @@ func concerns(name string, s *setting) bool {
 	return !unconcerned().MatchString(group) && codeName().MatchString(group+" "+strings.Join(names(s.path), " "))
 }
 
-var acceptedName = lazyregexp.New(`(?i)baseline|[-_.]exclu|suppress`)
+var acceptedName = lazyregexp.New(`(?i)baseline|[-_.]exclu|suppress|[-_]todo\b`)
 
 // baseline reports whether a file lists accepted errors.
 func baseline(f *File) bool {

@@ -64,6 +64,9 @@ func TestManifestsOfRunners(t *testing.T) {
 		csproj = "<Project>\n  <PropertyGroup>\n    <IsTestProject>true</IsTestProject>\n  </PropertyGroup>\n" +
 			"  <ItemGroup>\n    <PackageReference Include=\"Microsoft.NET.Test.Sdk\" Version=\"17.8.0\" />\n  </ItemGroup>\n" +
 			"</Project>\n"
+		needs = "check: lint test docs\n\nci: test\n\nlint:\n\tgolangci-lint run\n\ntest: lint install-gotestsum\n" +
+			"\tgo test ./...\n\ndocs: links\n\tmkdocs build\n\nlinks:\n\tpytest tests/links.py\n\ninstall-gotestsum:\n" +
+			"\tgo install gotest.tools/gotestsum\n"
 		make = "all: build\n\nbuild:\n\tcc a.c\n\ntest:\n\tpython run.py --all\n\tctest --output-on-failure\n"
 		vite = "export default {\n  plugins: [vue()],\n  test: {\n    environment: 'node',\n  },\n}\n"
 		npm  = "{\"version\":\"1\",\"scripts\":{\"ci\":\"npm run lint && npm test\",\"start\":\"node .\"}}"
@@ -96,6 +99,11 @@ func TestManifestsOfRunners(t *testing.T) {
 		{"more memory", "build.gradle.kts", gradle, "1g", "2g", false},
 		{"what is shown", "build.gradle.kts", gradle, "useJUnitPlatform()",
 			"useJUnitPlatform()\n    testLogging { events(\"failed\") }", false},
+		{"a task of tests more", "build.gradle.kts", gradle, "tasks.test {", "val exclusionTest by " +
+			"tasks.registering(Test::class) {\n    group = \"verification\"\n    include(\"**/Exclusion*\")\n}\n" +
+			"tasks.test {", false},
+		{"a declared task with classes left out", "build.gradle.kts", "val slowTest by tasks.registering(Test::class) {\n" +
+			"    useJUnitPlatform()\n}\n", "()", "()\n    exclude(\"**/Slow*\")", true},
 		{"newer versions", "build.gradle.kts", gradle, "junit-bom:5.1", "junit-bom:5.2", false},
 		{"a newer plugin of tests", "build.gradle.kts", gradle, "\"1.5\"", "\"1.6\"", false},
 		{"failures are fine", "Rakefile", rake, "  t.pattern", "  t.fail_on_error = false\n  t.pattern", true},
@@ -122,6 +130,11 @@ func TestManifestsOfRunners(t *testing.T) {
 		{"exit codes ignored", "Makefile", make, "ctest --output-on-failure", "ctest --output-on-failure; exit 0", true},
 		{"a dash before the command", "Makefile", make, "\tpython", "\t-python", true},
 		{"fewer by a flag", "Makefile", make, "--all", "--fast", true},
+		{"a check that another prerequisite makes", "Makefile", needs, "check: lint test", "check: test", false},
+		{"a check in the recipe", "Makefile", needs, "check: lint test docs\n", "check: test docs\n\t$(MAKE) lint\n", false},
+		{"a check that only another target makes", "Makefile", needs, "check: lint test docs", "check: lint docs", true},
+		{"a tool that is no longer installed first", "Makefile", needs, "test: lint install-gotestsum", "test: lint", false},
+		{"a check of an unknown name", "Makefile", needs, "docs: links", "docs:", true},
 		{"another target", "Makefile", make, "cc a.c", "cc -O2 a.c", false},
 		{"one target more", "Makefile", make, "build:", "test-slow:\n\tpython run.py --slow\n\nbuild:", false},
 		{"a script that is just run", "justfile", "test *args:\n    python run.py\n", "python run.py", "-python run.py",

@@ -12,11 +12,10 @@ import (
 func csharp() Language {
 	return Language{
 		Name: "csharp", exts: []string{".cs"}, typed: true,
-		rules:      lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
-		containers: words("class interface enum record struct"),
-		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact " +
-			"SkippableTheory Property UnityTest STATestMethod"),
-		skips: words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
+		rules:       lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
+		containers:  words("class interface enum record struct"),
+		annotations: words("Test TestCase TestCaseSource Property UnityTest"),
+		skips:       words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
 		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
 			"MustHaveHappened"),
 		throws: words("throw"), handlers: words("catch"),
@@ -26,7 +25,9 @@ func csharp() Language {
 			patterns: words("is switch with and or not"), explicit: true, brackets: true},
 		testForms: testForms{collected: func(u *unit, i int) bool { return u.sharpCollected(&u.decls[i]) },
 			isTest: func(_ *unit, d *decl) bool {
-				return d.annotatedBy(func(s string) bool { return strings.HasSuffix(s, "Fact") || strings.HasSuffix(s, "Theory") })
+				return d.annotatedBy(func(s string) bool {
+					return strings.HasSuffix(s, "Fact") || strings.HasSuffix(s, "Theory") || strings.HasSuffix(s, "TestMethod")
+				})
 			},
 			braceLists: true, arrowMembers: true, skipsAt: (*unit).sharpSkips, restricts: (*unit).sharpOnly,
 			annotated: func(_ *unit, a *annotation, _ int) (s Skipping, decided bool) {
@@ -40,8 +41,7 @@ func csharp() Language {
 		assertionForms: assertionForms{isAssertion: (*unit).sharpAsserts, loses: (*unit).sharpLoses,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return oneOf(u.at(i), "Should", "Received", "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
-			},
-			declaresAt: (*unit).afterType},
+			}},
 	}
 }
 

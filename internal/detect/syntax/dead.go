@@ -13,11 +13,7 @@ func (u *unit) deadCode() [][2]int {
 		if !u.isWord(i) {
 			continue
 		}
-		span := u.deadAt(i)
-		if next := u.at(i + 1); next == "=" || next == ":=" || u.at(i-1) == "def" {
-			span = u.uncalled(i)
-		}
-		if span[0] < span[1] {
+		if span := u.deadAt(i); span[0] < span[1] {
 			all = append(all, span)
 		}
 	}
@@ -59,64 +55,6 @@ func (u *unit) underHead(i int) bool {
 		return oneOf(u.at(u.opener(i-1)-1), "if", "while", "for", "foreach", "elseif", "when")
 	}
 	return oneOf(u.at(i-1), "else", "=>", "->", "do")
-}
-
-// uncalled returns the body of the local function with the name at i if its test does not use it.
-func (u *unit) uncalled(i int) [2]int {
-	from, to := u.closure(i)
-	if from >= to || !u.declares(i) || !u.assertsWithin(from, to, nil) {
-		return [2]int{}
-	}
-	if anyOf(0, len(u.decls), func(d int) bool {
-		t := &u.decls[d]
-		return u.tests[d] && i > t.at && i < t.end && !u.usedIn(i, t)
-	}) {
-		return [2]int{from, to}
-	}
-	return [2]int{}
-}
-
-// declares reports whether the name at i declares a variable or function, not a field or argument.
-func (u *unit) declares(i int) bool {
-	if u.lang.declaresAt != nil {
-		return u.lang.declaresAt(u, i)
-	}
-	return u.tok[i].First
-}
-
-// afterVariableWord reports whether a word that declares a variable is before i.
-func (u *unit) afterVariableWord(i int) bool {
-	return oneOf(u.at(i-1), "const", "let", "var", "val", "mut")
-}
-
-// afterType reports whether a type may be before i.
-func (u *unit) afterType(i int) bool { return u.isWord(i-1) || u.at(i-1) == ">" }
-
-// closure returns the body of the function that is assigned to the name at i.
-func (u *unit) closure(i int) (from, to int) {
-	if u.lang.shape == indents {
-		return u.localFunction(i)
-	}
-	j := i + 2
-	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
-		j++
-	}
-	arrow := j + 1
-	if u.at(j) == "(" {
-		arrow = u.closer(j)
-	}
-	if u.lang.closures[u.at(j)] || u.lang.typed && (u.at(arrow) == "=>" || u.at(arrow) == "->") {
-		return j, u.statementEnd(j)
-	}
-	return 0, 0
-}
-
-// usedIn reports whether a test uses the name at i elsewhere and does not discard it.
-func (u *unit) usedIn(i int, t *decl) bool {
-	return anyOf(t.body, t.end, func(j int) bool {
-		return j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") &&
-			u.at(j-1) != "void" && !u.onlyAskedFor(j)
-	})
 }
 
 // deadAt returns the body of the statement at i if it never runs.
@@ -286,20 +224,3 @@ func (u *unit) takesNone(open, closing int) bool {
 	}
 	return false
 }
-
-// onlyAskedFor reports whether the function named at i is only tested for presence by an assertion.
-func (u *unit) onlyAskedFor(i int) bool {
-	if u.at(i-1) != "(" || u.at(i+1) != ")" && u.at(i+1) != "," {
-		return false
-	}
-	for j := i - 2; j < min(i+14, len(u.tok)) && u.at(j) != ";" && (j < i || !u.tok[j].First || u.at(j) == "."); j++ {
-		if thereness()[plain(u.at(j))] {
-			return true
-		}
-	}
-	return false
-}
-
-var thereness = sync.OnceValue(wordSet("null notnull isnotnull assertnotnull shouldnotbenull tobedefined " +
-	"tobetruthy function notbenull benull assertiscallable iscallable callable isnotnone assertisnotnone notnil " +
-	"nil none tobeok exist exists"))

@@ -78,10 +78,6 @@ type assertionForms struct {
 	isBare func(u *unit, i, end int, alone bool) bool
 	// loses reports whether the word at an index makes failures of assertions disappear.
 	loses func(u *unit, i, from int) bool
-	// declaresAt reports whether the name at an index declares a variable; nil for the first of a line.
-	declaresAt func(u *unit, i int) bool
-	// closures are the tokens that begin a function which is a value.
-	closures set
 	// failing are the calls that report the failure of a condition before them, ofTypes those that
 	// the compiler checks, also in code that never runs.
 	failing, ofTypes set

@@ -267,8 +267,7 @@ func golang() Language {
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return (u.at(i) == "Expect" || u.at(i) == "Ω") && !alone && u.endsStatement(end)
 			},
-			declaresAt: func(u *unit, i int) bool { return u.at(i+1) == ":=" },
-			closures:   words("func"), failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t",
+			failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t",
 		},
 		functionForms: functionForms{public: (*unit).goPublic, readStatement: (*unit).readCase,
 			literalEnd: (*unit).goLiteralEnd, bareHeads: true, initialisers: true, ErrorValues: true,

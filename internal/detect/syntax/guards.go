@@ -61,7 +61,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	bodyTo = min(bodyTo, len(u.tok))
 	u.noteEmpty(f, from, to, bodyFrom, bodyTo)
 	why := u.leaves(bodyFrom, bodyTo)
-	if why == staysIn {
+	if why == staysIn && !u.leavesAfter(bodyTo, d.end) {
 		u.noteSoft(f, from, to, bodyFrom, bodyTo)
 		if u.lang.ErrorValues {
 			u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
@@ -83,7 +83,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		g.Key = mix(g.Key, "unless")
 	}
 	g.Of = u.resultOf(i, from, to)
-	g.Weak = why == returnsFalse && !g.Failure
+	g.Weak = why == returnsFalse && !g.Failure || why == staysIn
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
 		g.Key, g.Words = mix(7, call), multiset.Hashes{Hash(call)}
@@ -118,7 +118,7 @@ func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
 	if u.lang.initialisers {
 		stops = stops[:1]
 	}
-	if j := u.find(i+1, min(end, i+80), stops...); j < min(end, i+80) && u.at(j) == "{" {
+	if j := u.find(i+1, min(end, i+maxBlock), stops...); j < min(end, i+maxBlock) && u.at(j) == "{" {
 		return j + 1, u.closer(j) - 1, j
 	}
 	return 0, 0, i + 1
@@ -164,6 +164,16 @@ func (u *unit) leaves(from, to int) leaving {
 		}
 	}
 	return staysIn
+}
+
+// leavesAfter reports whether the statement after a block that ends at i throws or returns an error,
+// so that the function fails with and without the condition of the block.
+func (u *unit) leavesAfter(i, end int) bool {
+	if u.at(i) == "}" || u.at(i) == "end" {
+		i++
+	}
+	why := u.leaves(i, min(u.statementEnd(i), end))
+	return why == throwsOut || why == returnsError
 }
 
 // refusals are names of responses that reject a request.

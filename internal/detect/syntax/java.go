@@ -32,7 +32,7 @@ func java() Language {
 			public: func(_ *unit, d *decl) bool { return has(d.modifiers, "public") },
 			asks: words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass " +
 				"ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")},
-		assertionForms: assertionForms{isBare: (*unit).bareCall, declaresAt: (*unit).afterType},
+		assertionForms: assertionForms{isBare: (*unit).bareCall},
 	}
 }
 

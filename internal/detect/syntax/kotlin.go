@@ -35,8 +35,8 @@ func kotlin() Language {
 		}}
 	l.assertionForms = assertionForms{
 		isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) { return true, u.infix(i) },
-		isBare:      (*unit).bareCall, loses: (*unit).caughtByCall, declaresAt: (*unit).afterVariableWord,
-		closures: words("{ fun"), infix: true, trailing: true,
+		isBare:      (*unit).bareCall, loses: (*unit).caughtByCall,
+		infix: true, trailing: true,
 	}
 	return l
 }

@@ -40,7 +40,7 @@ func php() Language {
 			asks: words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists " +
 				"interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv")},
 		assertionForms: assertionForms{isAssertion: (*unit).phpAsserts, isBare: (*unit).phpBare,
-			closures: words("function fn"), closing: words("throws throwsIf throwsUnless"), listFirst: true},
+			closing: words("throws throwsIf throwsUnless"), listFirst: true},
 	}
 }
 

@@ -37,7 +37,6 @@ func python() Language {
 				return u.tok[i].First || u.at(i-1) == ":", u.at(i) == "assert"
 			},
 			isBare: (*unit).bareCall, loses: (*unit).suppresses, assertWord: true,
-			declaresAt: func(u *unit, i int) bool { return u.at(i-1) == "def" },
 		},
 	}
 }
@@ -364,16 +363,6 @@ func (u *unit) suppresses(i, _ int) bool {
 	return u.at(i) == "suppress" && u.at(i+1) == "(" &&
 		(u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) &&
 		u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)), nil)
-}
-
-// localFunction returns the body of the function with the name at i inside another one.
-func (u *unit) localFunction(i int) (from, to int) {
-	head := u.headIndex(i)
-	if u.at(i-1) != "def" || u.tok[i-1].Col == 0 || head <= 0 || u.at(int(u.heads[head-1])) == "@" {
-		return 0, 0
-	}
-	colon := u.colon(i, len(u.tok))
-	return colon, u.indentedEnd(i, colon, len(u.tok))
 }
 
 // pythonTest reports whether a function is a test by its name and class.

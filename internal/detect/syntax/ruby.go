@@ -43,7 +43,7 @@ func ruby() Language {
 			asks: words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs " +
 				"const_defined? defined?")},
 		assertionForms: assertionForms{isAssertion: (*unit).rubyAsserts, isBare: (*unit).rubyBare,
-			loses: (*unit).rescuesFailure, closures: words("lambda proc ->")},
+			loses: (*unit).rescuesFailure},
 	}
 }
 

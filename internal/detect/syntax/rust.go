@@ -32,7 +32,7 @@ func rust() Language {
 				next := u.at(i + 1)
 				return false, next != "!" && (next != "(" || u.lang.asserts[u.at(i)])
 			},
-			isBare: (*unit).bareCall, declaresAt: (*unit).afterVariableWord, closures: words("|| |"), macros: true,
+			isBare: (*unit).bareCall, macros: true,
 			loses: func(u *unit, i, _ int) bool {
 				return u.at(i) == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1), nil)
 			},

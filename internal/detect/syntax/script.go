@@ -37,8 +37,7 @@ func javascript() Language {
 			loses: func(u *unit, i, from int) bool {
 				return u.at(i) == "expect" && u.unawaited(i) ||
 					u.at(i) == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.floats(i, from)
-			},
-			declaresAt: (*unit).afterVariableWord, closures: words("function")},
+			}},
 	}
 }
 

@@ -70,15 +70,35 @@ func (how *Rewrite) Asked(was *Function, about multiset.Hashes) bool {
 	return false
 }
 
-// Retold reports whether a new check has the message of a lost one and asks for as much.
+// Retold reports whether a new check of the function has the message of a lost one and asks for as
+// much, or asks another function.
 func (how *Rewrite) Retold(was *Function, g *Guard) bool {
-	if len(g.Told) < 2 {
-		return false
-	}
+	return len(g.Told) >= 2 && slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
+		return g.Tells(&n) && (len(n.Limits) >= len(g.Limits) || n.Asks == asksOther) &&
+			!slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
+	})
+}
+
+// Tells reports whether another check fails with the words of this one, and not only because a
+// value is missing.
+func (g *Guard) Tells(other *Guard) bool {
+	return len(g.Told) >= 2 && multiset.Containment(g.Told, other.Told) >= 0.8 &&
+		!(g.Asks.Bounds() && other.Asks.Presence())
+}
+
+// Renamed reports whether a new check is a lost one with another name for a variable that the
+// function renamed: the check is the same otherwise, and so is what the function does with it.
+func (how *Rewrite) Renamed(was *Function, g *Guard) bool {
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
-		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
-		return fresh && multiset.Containment(g.Told, n.Told) >= 0.8 && len(n.Limits) >= len(g.Limits) &&
-			!(g.Asks.Bounds() && n.Asks.Presence())
+		if len(n.Whole) != len(g.Whole) {
+			return false
+		}
+		lost, gained := multiset.Difference(g.Whole, n.Whole), multiset.Difference(n.Whole, g.Whole)
+		if len(lost) == 0 || len(lost) != len(gained) || lost[0] != lost[len(lost)-1] || gained[0] != gained[len(lost)-1] {
+			return false
+		}
+		uses := was.All.Count(lost[0]) - how.Now.All.Count(lost[0])
+		return uses > len(lost) && was.All.Count(gained[0]) == 0 && how.Now.All.Count(gained[0]) >= uses
 	})
 }
 
