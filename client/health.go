@@ -47,10 +47,10 @@ const (
 	brokenWait  = 10 * time.Millisecond
 )
 
-// askWhileBroken asks how the server is, and asks again if the connection breaks.
+// askWhileBroken asks what the server is, and asks again if the connection breaks.
 func (c *Client) askWhileBroken(ctx context.Context) error {
 	for try := 1; ; try++ {
-		_, err := c.Health(ctx)
+		_, err := c.Version(ctx) // unlike health it needs no store, which the next request reads anyway
 		var sent *url.Error
 		if !errors.As(err, &sent) || dialing(err) || try == brokenTries {
 			return err

@@ -131,11 +131,25 @@ func checked(text []byte, maxBytes int) (token.Tokens, *Error) {
 	if problem := unreadable(text, maxBytes); problem != nil {
 		return nil, problem
 	}
+	if empty(text) {
+		return nil, nil
+	}
 	tokens := lexer.Tokenize(string(text))
 	if problem := aliased(tokens); problem != nil {
 		return nil, problem
 	}
 	return tokens, crowded(tokens)
+}
+
+// empty reports whether text has comments only. A settings file often is: then a command need not
+// wait for the library, which is slow with comments.
+func empty(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.Trim(line, " \r\n"); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // unreadable returns why text is not the text of a YAML file, nil if it is.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
 
 	"github.com/perdure/perdure/internal/text/yamltext"
 )
@@ -100,6 +102,22 @@ func TestErrorForms(t *testing.T) {
 	} {
 		if got != want || strings.Contains(got, "\n") {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Text with comments only is an empty document, as the library reads it.
+func TestCommentsOnly(t *testing.T) {
+	t.Parallel()
+	for text, filled := range map[string]bool{
+		"": false, "\n": false, "# a": false, "# a\r\n\n  # b: 1\n": false,
+		"# a\nb: 1": true, "|\n  # b": true, "# a\n-": true, "'# a'": true,
+	} {
+		file, problem := yamltext.Parse([]byte(text), 100)
+		tokens, err := parser.Parse(lexer.Tokenize(text), 0)
+		if problem != nil || err != nil || len(file.Docs) != 1 || (file.Docs[0].Body != nil) != filled ||
+			file.String() != tokens.String() {
+			t.Errorf("%q: %v, %v, %v", text, file, problem, err)
 		}
 	}
 }
