@@ -63,7 +63,7 @@ func allowedCalls() []string {
 		"splice", "stat", "statfs", "statx", "symlink", "symlinkat", "sync_file_range", "tee", "truncate", "umask",
 		"unlink", "unlinkat", "utime", "utimensat", "utimes", "write", "writev",
 	}, []string{ // memory
-		"brk", "cachestat", "get_mempolicy", "madvise", "membarrier", "memfd_create", "mincore", "mlock", "mlock2",
+		"brk", "cachestat", "get_mempolicy", "madvise", "membarrier", "mincore", "mlock", "mlock2",
 		"mlockall", "mmap", "mprotect", "mremap", "mseal", "msync", "munlock", "munlockall", "munmap", "pkey_alloc",
 		"pkey_free", "pkey_mprotect", "map_shadow_stack",
 	}, []string{ // processes, threads and signals

@@ -216,7 +216,11 @@ func (m *mounts) replace(c *Config) error {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue // inside of one that is hidden already
 		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		options := "mode=0755"
+		if c.Confine != nil { // what is written there is memory of the machine, which has no other limit
+			options += ",size=64m,nr_inodes=10k"
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 			return &fs.PathError{Op: "mount", Path: dir, Err: err}
 		}
 	}

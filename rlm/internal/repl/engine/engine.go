@@ -157,6 +157,9 @@ type Limits struct {
 	Processes int
 	// FileBytes bounds each file in the scratch folder; 0 means 256 MiB.
 	FileBytes int64
+	// FolderBytes bounds the scratch folder, in which a file counts as 4 KiB at least; 0 means
+	// 2 GiB. Code that exceeds it is ended within seconds.
+	FolderBytes int64
 }
 
 const (
@@ -214,11 +217,12 @@ const (
 	KindUnsandboxed = "unsandboxed"
 	// KindMissing means that the program of the engine is missing or too old.
 	KindMissing = "missing"
-	// KindMemory, KindCPU, KindTime and KindKilled mean that the process ended because it
-	// exceeded a limit, or for another reason.
+	// KindMemory, KindCPU, KindTime, KindFiles and KindKilled mean that the process ended because
+	// it exceeded a limit, or for another reason.
 	KindMemory = "memory"
 	KindCPU    = "cpu"
 	KindTime   = "time"
+	KindFiles  = "files"
 	KindKilled = "killed"
 	// KindProtocol means that the process sent what is not the protocol: code interfered.
 	KindProtocol = "protocol"

@@ -32,7 +32,7 @@ func StartConfined(ctx context.Context, cfg Config, c Confinement) (engine.Sessi
 	if err != nil {
 		return nil, err
 	}
-	cfg.Closed = place.remove
+	cfg.Closed, cfg.Folder = place.remove, place.dir
 	cfg.Command.Dir, cfg.Command.Hold = place.work, []*os.File{place.lock}
 	s, err := c.start(ctx, cfg, place)
 	refused, ok := errors.AsType[*sandbox.Error](err)

@@ -28,6 +28,8 @@ type Config struct {
 	// Contents and Limits are those of the session.
 	Contents engine.Contents
 	Limits   engine.Limits
+	// Folder is the scratch folder, which has a limit; empty: there is none.
+	Folder string
 	// LazyBytes is the size of a context from which it is read in parts.
 	LazyBytes int64
 	// Attempts are what the process must not be able to do. It tries each before any code runs;
@@ -86,6 +88,9 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		s.exit = s.proc.Wait()
 		close(s.ended)
 	}()
+	if cfg.Folder != "" {
+		go s.watchFolder()
+	}
 	if !slices.Contains(s.proc.Layers(), sandbox.LayerNamespaces) {
 		s.cfg.Limits.Processes = processesBeside(cfg.Limits.Processes)
 	}
@@ -148,6 +153,7 @@ func withDefaults(l engine.Limits) engine.Limits {
 	}
 	set(&l.MemoryBytes, 1<<30)
 	set(&l.FileBytes, 256<<20)
+	set(&l.FolderBytes, 2<<30)
 	if l.CPU == 0 {
 		l.CPU = time.Minute
 	}
@@ -345,6 +351,8 @@ func ended(kind string, l engine.Limits, exit error) *engine.Error {
 		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("the code used more than %d MiB of memory", l.MemoryBytes>>20)}
 	case engine.KindTime:
 		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("a block took longer than %s between two requests", l.Wait)}
+	case engine.KindFiles:
+		return &engine.Error{Kind: kind, Msg: fmt.Sprintf("the code wrote more than %d MiB of files", l.FolderBytes>>20)}
 	}
 	return &engine.Error{Kind: engine.KindKilled, Msg: "the engine ended while it ran code", Err: exit}
 }

@@ -3,10 +3,13 @@ package pipe
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
 )
 
 // scratch is the folder of a session: the code can write into work, and a lock next to it is
@@ -48,6 +51,43 @@ func (s *scratch) remove() error {
 		err = errors.Join(err, s.lock.Close())
 	}
 	return err
+}
+
+// watchFolder ends the process if the scratch folder exceeds its limit, also while it waits for an
+// answer: programs that it started can write meanwhile.
+func (s *session) watchFolder() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ended:
+			return
+		case <-tick.C:
+			if most := s.cfg.Limits.FolderBytes; folderBytes(s.cfg.Folder, most) > most {
+				s.kill(engine.KindFiles)
+				return
+			}
+		}
+	}
+}
+
+// folderBytes returns the size of the files in a folder, each at least that of a block of the file
+// system. It stops above a limit. Files that cannot be read, or vanish, do not count.
+func folderBytes(dir string, most int64) (bytes int64) {
+	const block = 4096
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // it does not count
+		}
+		if info, err := entry.Info(); err == nil {
+			bytes += max(info.Size(), block)
+		}
+		if bytes > most {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return bytes
 }
 
 // removeStale removes scratch folders that nothing uses. One that cannot be removed stays.

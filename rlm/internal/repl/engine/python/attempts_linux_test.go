@@ -118,6 +118,8 @@ func (x *target) processes() []attempt {
 		{"set the name of the machine", libc + "call('sethostname', b'x', 1)"},
 		{"make namespaces", libc + "call('unshare', 0x10000000)"},
 		{"change the limits of a process of the user", libc + fmt.Sprintf("call('prlimit', %d, 0, 0, 0)", x.process)},
+		{"keep memory in files without a name", "import os\nos.memfd_create('x')"},
+		{"fill the memory with files", "for i in range(256): open(f'/dev/shm/{i}', 'wb').write(bytes(1 << 20))"},
 		{"load a kernel module",
 			libc + "call('init_module', b'x', 1, b'')"},
 	}

@@ -1,6 +1,7 @@
 package python_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -78,6 +79,43 @@ func TestWaitingEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Code that fills the disk is ended, also by many small files, and while a program that it started
+// writes and the code itself waits for an answer.
+func TestFilesEnd(t *testing.T) {
+	t.Parallel()
+	wants := func(t *testing.T, err error) {
+		t.Helper()
+		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Kind != engine.KindFiles || !strings.Contains(e.Msg, "8 MiB") {
+			t.Error(err)
+		}
+	}
+	cfg := python.Config{Limits: engine.Limits{FolderBytes: 8 << 20}}
+	for name, code := range map[string]string{
+		"large": "for i in range(3):\n    open(str(i), 'wb').write(b'x' * (4 << 20))\nwhile True: pass",
+		"small": "for i in range(3000):\n    open(str(i), 'w').close()\nwhile True: pass",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := start(t, cfg).Try(code)
+			wants(t, err)
+		})
+	}
+	t.Run("in the background", func(t *testing.T) {
+		t.Parallel()
+		b := start(t, cfg)
+		ev, err := b.Exec(t.Context(), engine.Block{Code: `import os
+if os.fork() == 0:
+    for i in range(3): open(str(i), 'wb').write(b'x' * (4 << 20))
+    os._exit(0)
+while True: llm_query('a')
+`})
+		for err == nil && ev.Request != nil {
+			ev, err = b.Reply(t.Context(), engine.Reply{Value: json.RawMessage(`"b"`)})
+		}
+		wants(t, err)
+	})
 }
 
 // What the code prints to is that of the block, even if an earlier one replaced it.
