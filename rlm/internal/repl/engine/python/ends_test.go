@@ -87,7 +87,8 @@ func TestFilesEnd(t *testing.T) {
 	t.Parallel()
 	wants := func(t *testing.T, err error) {
 		t.Helper()
-		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Kind != engine.KindFiles || !strings.Contains(e.Msg, "8 MiB") {
+		e, ok := errors.AsType[*engine.Error](err)
+		if !ok || e.Kind != engine.KindFiles || !strings.Contains(e.Msg, "8 MiB") {
 			t.Error(err)
 		}
 	}
