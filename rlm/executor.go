@@ -159,7 +159,11 @@ func (e *Executor) untilStopping(ctx context.Context) (context.Context, context.
 	ctx, cancel := context.WithCancelCause(ctx)
 	unwatch := func() bool { return true }
 	if e.cfg.Stopping != nil {
-		unwatch = context.AfterFunc(e.cfg.Stopping(), func() { cancel(errStopping) })
+		worker := e.cfg.Stopping()
+		if worker.Err() != nil { // at once, and not in another goroutine
+			cancel(errStopping)
+		}
+		unwatch = context.AfterFunc(worker, func() { cancel(errStopping) })
 	}
 	return ctx, func() {
 		unwatch()
