@@ -51,6 +51,29 @@ func TestACPTwoSessions(t *testing.T) {
 	e.says("src/App.tsx")
 }
 
+// followedLoop is a loop that a process executes and another one follows, in the same session.
+type followedLoop struct {
+	e, other     *acpEditor
+	session      string
+	id, followed string // the turns of both
+}
+
+// followLoop begins a loop, waits for the first turn of its agent, and lets another process follow it.
+func followLoop(w *workplace) *followedLoop {
+	w.t.Helper()
+	l := &followedLoop{e: w.edits(acpLoop)}
+	l.session = l.e.session()
+	l.id = l.e.begin(l.session, "Make the tests pass")
+	l.e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
+	l.other = w.edits(acpLoop)
+	if err := l.other.load(l.session); err != nil {
+		w.t.Fatal(err)
+	}
+	l.followed = l.other.begin(l.session, "/resume")
+	l.other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	return l
+}
+
 // A loop that another process executes and that is paused there stays paused: the process that follows
 // it does not resume it.
 func TestACPPausedElsewhere(t *testing.T) {
@@ -58,32 +81,23 @@ func TestACPPausedElsewhere(t *testing.T) {
 	w := newLoopPlace(t)
 	release := filepath.Join(t.TempDir(), "release")
 	w.write("agent.sh", "cat > /dev/null\ntest -e "+release+" || exec tail -f /dev/null\necho pass > tests/b\n")
-	e := w.edits(acpLoop)
-	s := e.session()
-	id := e.begin(s, "Make the tests pass")
-	e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
-	other := w.edits(acpLoop)
-	if err := other.load(s); err != nil {
-		t.Fatal(err)
-	}
-	followed := other.begin(s, "/resume")
-	other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	l := followLoop(w)
 	signal := func(sig syscall.Signal) { // the process sees the pause after its next try to take the loop over
 		t.Helper()
-		if err := other.cmd.Process.Signal(sig); err != nil {
+		if err := l.other.cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 	}
 	signal(syscall.SIGSTOP)
-	e.cancel(s)
-	if got := e.ends(id); got != turnCancelled {
+	l.e.cancel(l.session)
+	if got := l.e.ends(l.id); got != turnCancelled {
 		t.Errorf("the turn ended with %s", got)
 	}
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	signal(syscall.SIGCONT)
-	if got := other.ends(followed); got != turnEnded {
+	if got := l.other.ends(l.followed); got != turnEnded {
 		t.Errorf("the turn of the process that follows ended with %s", got)
 	}
 	if out, _, _ := w.try("perdure loop status --json"); !strings.Contains(out, `"status":"paused"`) {
@@ -96,18 +110,9 @@ func TestACPFollowerKeepsRequests(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
 	w.write("agent.sh", "cat > /dev/null\necho x >> notes\nsleep 4\n")
-	e := w.edits(acpLoop)
-	s := e.session()
-	id := e.begin(s, "Make the tests pass")
-	e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
-	other := w.edits(acpLoop)
-	if err := other.load(s); err != nil {
-		t.Fatal(err)
-	}
-	other.begin(s, "/resume")
-	other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	l := followLoop(w)
 	w.sh("perdure loop pause")
-	if got := e.ends(id); got != turnEnded {
+	if got := l.e.ends(l.id); got != turnEnded {
 		t.Errorf("the turn ended with %s", got)
 	}
 	if out, _, _ := w.try("perdure loop status --json"); !strings.Contains(out, `"status":"paused"`) {
@@ -124,23 +129,14 @@ func TestACPLoopTakenOver(t *testing.T) {
 	w := newLoopPlace(t)
 	release := filepath.Join(t.TempDir(), "release")
 	w.write("agent.sh", "cat > /dev/null\ntest -e "+release+" || exec tail -f /dev/null\necho pass > tests/b\n")
-	e := w.edits(acpLoop)
-	s := e.session()
-	e.begin(s, "Make the tests pass")
-	e.until(func(u *update) bool { return strings.HasSuffix(u.ID, "/turn-1") && u.Status == "in_progress" })
-	other := w.edits(acpLoop)
-	if err := other.load(s); err != nil {
-		t.Fatal(err)
-	}
-	followed := other.begin(s, "/resume")
-	other.until(func(u *update) bool { return strings.Contains(u.text(), "Another process executes") })
+	l := followLoop(w)
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.cmd.Process.Kill(); err != nil {
+	if err := l.e.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if got := other.ends(followed); got != turnEnded {
+	if got := l.other.ends(l.followed); got != turnEnded {
 		t.Errorf("the turn ended with %s", got)
 	}
 	w.completedLoop(1)
