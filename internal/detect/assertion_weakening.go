@@ -79,10 +79,6 @@ func (r *run) compareAsserts(t *testPair) {
 		if multiset.Containment(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
 			return // moved to a function that the test now calls
 		}
-		if len(t.new.Cases) > 0 && multiset.Containment(t.old.Literals, t.new.Literals) >= 0.9 &&
-			(len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
-			return
-		}
 		r.add(t.to.inNew(t.new.Line, t.new.Name, lost[0].S, 0.95,
 			"test lost all of its "+human.Count(len(t.old.Asserts), "assertion")), assertionsGone)
 		return
@@ -135,12 +131,6 @@ func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
 		f.Confidence = 0.6
 	}
 	r.add(f, assertionCaught)
-}
-
-// handsCases reports whether a test passes its cases to something that it did not use
-// before, and does not just print them.
-func (r *run) handsCases(t *testPair) bool {
-	return slices.ContainsFunc(t.new.Names, func(h uint32) bool { return !t.old.Names.Has(h) })
 }
 
 // callsNew reports whether a test calls something that it did not call before.
@@ -219,9 +209,6 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 			continue
 		}
 		took[best] = was
-		if now := gained[best]; was.Under == nil && now.Under != nil {
-			r.underNow(t, now, len(gained) > 1 && slices.ContainsFunc(gained, assertsFreely))
-		}
 		r.compareOne(t, was, gained[best])
 	}
 	more := multiset.Difference(t.new.All, t.old.All)
@@ -373,9 +360,6 @@ func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more multiset.Ha
 	if was.Strength == syntax.Trivial || len(was.Words) == 0 && gained > 0 {
 		return false
 	}
-	if mock, _, ok := strings.Cut(was.S, "->expects("); ok && !t.new.All.Has(syntax.Hash(mock)) {
-		return false // the mock was removed
-	}
 	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a syntax.Assertion) bool { return a.Key == was.Next }) {
 		return false // the next assertion implies this one
 	}
@@ -387,7 +371,7 @@ func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more multiset.Ha
 		return false // rewritten in this test
 	}
 	// Or moved to another test or function.
-	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) ||
+	return len(was.Literals) == 0 && len(was.Words) < 2 ||
 		multiset.Containment(was.Words, r.of(t.from).tests) < 0.9
 }
 

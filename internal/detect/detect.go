@@ -343,7 +343,6 @@ func (r *run) read(reader *syntax.Reader, p *pair) {
 	p.new, p.newWhy = r.version(reader, &c.New, p.old)
 	p.custom = r.custom(p)
 	p.edit = editOf(&c.Old, &c.New, p.lang != nil)
-	p.edit.tidied = p.class == fixture && tidied(&c.Old, &c.New)
 	p.edit.relaid = p.class == fixture && relaid(&c.Old, &c.New, p.lang != nil)
 	c.Old.Content, c.New.Content = nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -17,8 +18,6 @@ type edit struct {
 	lost, gained int
 	// words are the words of the removed and added lines and of the file's path.
 	words map[uint32]side
-	// tidied is set for data that lost only its difficult details.
-	tidied bool
 	// relaid is set for code and data of which only the layout changed.
 	relaid bool
 }
@@ -30,7 +29,6 @@ const (
 	before side = 1 << iota
 	after
 	named // long enough to be meaningful
-	inPath
 )
 
 // oneSided reports whether a word was only added or only removed.
@@ -82,7 +80,7 @@ func remark(line []byte) bool {
 func (e *edit) notePath(name string) {
 	for part := range strings.SplitSeq(name, "/") {
 		if !ofTests(part) {
-			e.note(part, before|after|inPath)
+			e.note(part, before|after)
 		}
 	}
 }
@@ -119,19 +117,49 @@ var commonWords = sync.OnceValue(wordSet("test testing spec snap snapshot fixtur
 	"var thi self new null true false none nil static def end module use require package func"))
 
 // related reports whether two edits share a meaningful word, or a value that both added
-// or removed. For data that was only tidied, words in unchanged lines do not count.
+// or removed.
 func (e *edit) related(o *edit) bool {
-	a, b, tidied := e.words, o.words, e.tidied || o.tidied
+	a, b := e.words, o.words
 	if len(b) < len(a) {
 		a, b = b, a
 	}
 	for w, s := range a {
 		o := b[w]
-		if s.oneSided() && o.oneSided() || s&o&named != 0 && (!tidied || s&o&inPath != 0) {
+		if s.oneSided() && o.oneSided() || s&o&named != 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// relaid reports whether only the layout changed: of code, or of data in a format in which
+// blanks are insignificant.
+func relaid(old, now *Version, code bool) bool {
+	if !code && !laidOut(now.Path) || len(old.Content) > maxRelaid {
+		return false
+	}
+	words := func(c rune) rune {
+		if unicode.IsSpace(c) || strings.ContainsRune(",;'\"()", c) {
+			return -1
+		}
+		return c
+	}
+	return bytes.Equal(bytes.Map(words, old.Content), bytes.Map(words, now.Content))
+}
+
+// maxRelaid is the maximum size of a file that relaid compares.
+const maxRelaid = 256 << 10
+
+// plainOutput reports whether a file is output of a program under test.
+func plainOutput(name string) bool {
+	return outputFile().MatchString(name)
+}
+
+var outputFile = lazyregexp.New(`\.(?:snap|out|stderr|stdout)$|(?i)golden|expected|snapshot|approved|output`)
+
+// laidOut reports whether blanks and empty lines are insignificant in a format.
+func laidOut(name string) bool {
+	return slices.Contains([]string{".json", ".json5", ".xml", ".html", ".yaml", ".yml", ".toml", ".svg"}, path.Ext(name))
 }
 
 // prose reports whether a file is text for people.
