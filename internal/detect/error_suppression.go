@@ -133,11 +133,8 @@ func keyOf(m *syntax.Mark) string { return m.Pattern + "\x00" + m.S }
 
 // handlers compares the error handling of two versions of a function.
 func (r *run) handlers(p *pair, was, now *syntax.Function) {
-	dropped, broad := 0, 0
+	dropped, broad := was.Drops(), 0
 	for i := range was.Handlers {
-		if was.Handlers[i].Dropped {
-			dropped++
-		}
 		if was.Handlers[i].Broad {
 			broad++
 		}
@@ -148,8 +145,8 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		f := p.inNew(h.Line, now.Name, h.S, 0.9, "")
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) {
-					f.Confidence = 0.7 // a new handler, of expected errors or of new code
+				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) || dropsOf(p.new) <= dropsOf(p.old) {
+					f.Confidence = 0.7 // a new handler of expected errors or of new code, or one that moved
 				}
 				r.add(f, syntax.ErrorSwallowed)
 				continue
@@ -176,6 +173,20 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		syntax.TurnedEmpty(was, now) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, ""), throwToReturn)
 	}
+}
+
+// dropsOf counts the places of a version where errors are ignored; nested functions have
+// the same.
+func dropsOf(m *syntax.Model) int {
+	lines := make(map[int]bool)
+	for _, f := range m.Funcs {
+		for i := range f.Handlers {
+			if f.Handlers[i].Dropped {
+				lines[f.Handlers[i].Line] = true
+			}
+		}
+	}
+	return len(lines)
 }
 
 // swallowed reports errors that are no longer passed on: by a handler that threw and now

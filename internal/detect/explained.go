@@ -87,8 +87,8 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			continue
 		}
 		subject := ownNames(t)
-		if len(subject) == 0 {
-			continue
+		if len(subject) == 0 { // it differs from the others in its values only
+			subject = t.old.Names
 		}
 		for _, c := range free {
 			if compared++; compared > maxCompared {
@@ -97,7 +97,7 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if !r.of(t.from).changed && len(c.test.Cases) < 2 || taken[c] >= max(1, len(c.test.Cases)) {
 				continue
 			}
-			if c.pair == t.from && !c.used && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
+			if r.of(c.pair) == r.of(t.from) && !c.used && r.assertsAsMuch(t.old, c) && !elsewhere(t, c.test) &&
 				!r.ofSomethingNew(t, c) && multiset.Containment(subject, c.test.Telling) >= sameSubject {
 				taken[c]++
 				t.how = howReplaced
@@ -135,7 +135,7 @@ func elsewhere(t *testPair, now *syntax.Test) bool {
 	if suite == "" || suite == suiteOf(now) {
 		return false
 	}
-	return slices.ContainsFunc(t.from.new.Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })
+	return slices.ContainsFunc(t.from.after().Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })
 }
 
 // ownNames returns the names in a test that most other tests of its file do not have.
@@ -160,8 +160,9 @@ const sameSubject = 0.5
 
 // assertsAsMuch reports whether a test runs and has at least as many assertions as
 // another one, counted from the strongest down.
-func assertsAsMuch(was, now *syntax.Test) bool {
-	if now.Skip != syntax.Runs || now.Fails || now.Caught > 0 {
+func (r *run) assertsAsMuch(was *syntax.Test, c *candidate) bool {
+	now := c.test
+	if now.Skip == syntax.Always || now.Fails || now.Caught > 0 || len(r.unexplained(c.pair, now, was)) > 0 {
 		return false
 	}
 	a, b := was.Strengths(), now.Strengths()

@@ -157,11 +157,12 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	r.add(f, symbolRemoved)
 }
 
-// stillNamed reports whether a file still exports the name of a removed symbol, still has
-// the type, or needs no constructor.
+// stillNamed reports whether a file still exports the name of a removed symbol, has it
+// anew outside of functions or still has the type, or needs no constructor.
 func stillNamed(p *pair, was *syntax.Function) bool {
-	return makers()[was.Leaf] || slices.Contains(p.new.Offers, was.Leaf) ||
-		was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf))
+	h := syntax.Hash(was.Leaf)
+	return makers()[was.Leaf] || slices.Contains(p.new.Offers, was.Leaf) || p.new.Rest.Count(h) > p.old.Rest.Count(h) ||
+		was.Kind == syntax.DeclContainer && p.new.Rest.Has(h)
 }
 
 // notOffered matches paths and names of symbols that are public only within the project.
@@ -317,9 +318,10 @@ func (r *run) offers(p *pair) {
 	if slices.Contains(came, "*") {
 		return // it re-exports everything of another file
 	}
+	functions := functionsByName(p.new)
 	for _, n := range lost {
 		h := syntax.Hash(n)
-		if r.namesRemoved(p, multiset.Hashes{h}) || r.offeredElsewhere(p, n) {
+		if f := functions[n]; f != nil && f.Public || r.namesRemoved(p, multiset.Hashes{h}) || r.offeredElsewhere(p, n) {
 			continue
 		}
 		f := p.inOld(1, n, n, 0.85, "public symbol no longer exported")

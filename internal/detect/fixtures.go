@@ -212,7 +212,7 @@ func (r *run) fixtures() {
 	tools := false // the change configures checks, as with another compiler
 	var code, tests []*pair
 	for _, p := range r.pairs {
-		tools = tools || p.change.Protected != ""
+		tools = tools || p.change.Protected != "" || p.change.Configures != ""
 		switch p.class {
 		case production:
 			if !prose(p.path) && !manifest(p.path) {

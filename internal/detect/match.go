@@ -62,6 +62,7 @@ type material struct {
 	whole   multiset.Hashes // all tokens of new and changed test code
 	code    multiset.Hashes // tokens added to production code
 	asserts int             // assertions added
+	claims  map[uint64]bool // keys of the assertions of added tests
 	guards  map[uint64]bool // added to production code
 	gained  []*syntax.Guard // the same
 	defined map[string]bool // names that production code declares now
@@ -369,8 +370,8 @@ func (r *run) of(p *pair) *material {
 	if r.change[group] == nil {
 		r.change[group] = &material{
 			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool),
-			defined: make(map[string]bool),
-			fresh:   make(map[string][]*syntax.Function), freshByHash: make(map[uint32][]*syntax.Function),
+			defined: make(map[string]bool), claims: make(map[uint64]bool),
+			fresh: make(map[string][]*syntax.Function), freshByHash: make(map[uint32][]*syntax.Function),
 		}
 	}
 	return r.change[group]
@@ -405,6 +406,9 @@ func (c *material) collectTests(p *pair) {
 		case was == nil:
 			c.tests = append(append(c.tests, t.All...), t.Parts...)
 			c.asserts += len(t.Asserts)
+			for i := range t.Asserts {
+				c.claims[t.Asserts[i].Key] = true
+			}
 		case was.BodyHash != t.BodyHash:
 			c.tests = append(append(c.tests, multiset.Difference(t.All, was.All)...), multiset.Difference(t.Parts, was.Parts)...)
 			c.asserts += max(0, len(t.Asserts)-len(was.Asserts)) + len(t.Cases)

@@ -123,7 +123,8 @@ func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
 	}
-	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
+	runs := func(t *syntax.Test) bool { return t.Abstract == "" }
+	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) && slices.ContainsFunc(p.old.Tests, runs) {
 		r.add(p.inOld(1, p.old.Path, p.old.Path+" became "+p.new.Path, 0.9,
 			"file renamed, so that the test runner does not find its tests"), skipAdded)
 	}

@@ -144,7 +144,11 @@ func (r *codeReader) continued() bool {
 		return false
 	}
 	before := r.tokens[r.i-1].S
-	return r.tokens[r.i].S == "." || r.tokens[r.i].S == "->" || r.tokens[r.i].S == "{" || before == "," || before == "=" ||
+	switch r.tokens[r.i].S {
+	case ".", "->", "{", "?", ":":
+		return true
+	}
+	return before == "," || before == "=" ||
 		before == "=>" || before == ":" && !r.colons || before == "+" || before == "||" || before == "&&"
 }
 

@@ -44,7 +44,7 @@ var keyTable = sync.OnceValue(func() []keyRule {
 			`end-of-line|insert-final-newline|trim-trailing-whitespace|module|module-resolution|lib|jsx.*|base-url|types|` +
 			`root-dir|go|.*-version|.*-versions|edition|msrv|max-line-length|max-len|line-length|ini|declaration.*|source-map|incremental|composite|.*interop|resolve-json-module|isolated-.*|globals|` +
 			`env|environment|parser.*|settings|autofix.*|autoupdate.*|require-pull-request|tb|durations|p-no|target-version|` +
-			`target-ruby-version|line-length|cov-report|with-coverage-report|bootstrap|test-environment|clear-mocks|` +
+			`target-ruby-version|line-length|watch|cov-report|with-coverage-report|bootstrap|test-environment|clear-mocks|` +
 			`restore-mocks|reset-mocks|setup-files.*|transform.*|preset|snapshot.*|ansi|no-interaction|no-progress|console.*|` +
 			`comment|layout|after-n-builds|wait-for-ci|required-plugins|minversion|isolated-build|skip-missing-interpreters|` +
 			`locked|rerun-tasks|warning-mode|stacktrace|info|no-daemon|batch-mode|b|logger|configuration|c|ci|no-build|` +

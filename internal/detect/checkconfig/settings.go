@@ -333,9 +333,15 @@ func difference2(gone, added []setting) (lost, gained []setting) {
 var generated = lazyregexp.New(`(^|[/*"])\.?(node_modules|vendor|third_party|dist|build|target|coverage|generated|gen|venv|` +
 	`__pycache__|\.git|\.tox|\.nox|obj|__generated__)([/*"]|$)|\.min\.|\.d\.ts$|[._]pb2?[._]|\.gen\.|\.md$|\.svg$`)
 
+// ofTests matches paths of tests, whose own coverage says nothing.
+var ofTests = lazyregexp.New(`(^|[/*"._])(tests?|specs?)([/*"._]|$)`)
+
 // excluded compares lists of what is not checked.
 func (c *change) excluded(gone, added []setting) *judgement {
-	added = slices.DeleteFunc(added, func(s setting) bool { return s.value == "" || generated().MatchString(s.value) })
+	coverage := c.class == project.CoverageConfig || strings.Contains(c.group, "cov")
+	added = slices.DeleteFunc(added, func(s setting) bool {
+		return s.value == "" || generated().MatchString(s.value) || coverage && ofTests().MatchString(s.value)
+	})
 	switch {
 	case len(added) == 0:
 		return nil

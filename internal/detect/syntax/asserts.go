@@ -306,14 +306,20 @@ func (a *Assertion) Subject() multiset.Hashes {
 	return multiset.Difference(s, a.Literals)
 }
 
-// saysFailure reports whether an assertion always fails: fail("not reached"), assert.fail().
+// saysFailure reports whether an assertion always fails: fail("not reached"), assert.ok(0).
 func (u *unit) saysFailure(i, end int) bool {
-	for ; i < end && u.at(i) != "("; i++ {
-		if plain(u.at(i)) == "fail" {
+	j := i
+	for ; j < end && u.at(j) != "("; j++ {
+		if plain(u.at(j)) == "fail" {
 			return true
 		}
 	}
-	return false
+	if u.assertStatement(i) {
+		j = i
+	} else if !oneOf(plain(u.at(j-1)), "assert", "!", "ok", "asserttrue", "true", "istrue") {
+		return false
+	}
+	return oneOf(u.at(j+1), "false", "False", "0", "null", "None", "nil") && (j+2 >= end || oneOf(u.at(j+2), ")", ","))
 }
 
 // marksPlace reports whether an assertion only records that a place was reached, among assertions

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	gotoken "go/token"
 	"path"
@@ -232,14 +233,17 @@ func (g *goFile) typeSpec(gen *ast.GenDecl, t *ast.TypeSpec) {
 	}
 }
 
-// goBuild returns the build constraint of a file.
-func goBuild(notes []lex.Comment) string {
-	for i := range notes {
-		if rest, ok := strings.CutPrefix(notes[i].S, "//go:build "); ok {
-			return strings.Clone(strings.TrimSpace(rest))
+// goBuild returns the build constraint of a file, in either of its forms.
+func (u *unit) goBuild() string {
+	var older []string
+	for i := 0; i < len(u.notes) && len(u.tok) > 0 && u.notes[i].Line < u.tok[0].Line; i++ {
+		if x, err := constraint.Parse(u.notes[i].S); err == nil {
+			if older = append(older, x.String()); constraint.IsGoBuild(u.notes[i].S) {
+				return x.String()
+			}
 		}
 	}
-	return ""
+	return strings.Join(older, " && ")
 }
 
 func golang() Language {

@@ -274,7 +274,7 @@ func (u *unit) model() *Model {
 	u.readLines(m)
 	u.readMarks(m)
 	u.readExits(m)
-	m.Build = goBuild(u.notes)
+	m.Build = u.goBuild()
 	return m
 }
 

@@ -405,7 +405,14 @@ func (u *unit) scriptAsserts(i int, _ set) (asserts, decided bool) {
 	case (s == "assert" || s == "sinon") && next == ".":
 		return u.at(i+2) == "assert" || s == "assert", true
 	}
-	return next == "(", before == "." && (len(on) <= 3 && strings.HasSuffix(on, "t") || on == "Assert") && avaAsserts()[s]
+	return next == "(", before == "." && avaAsserts()[s] &&
+		(len(on) <= 3 && strings.HasSuffix(on, "t") || on == "Assert" || u.plans(i-2))
+}
+
+// plans reports whether the variable at i is made from the handle of a test: plan = tspl(t).
+func (u *unit) plans(i int) bool {
+	from := u.valueOf(i)
+	return from >= 0 && u.at(from+1) == "(" && u.at(from+2) == "t"
 }
 
 // scriptSkips returns how the word at i skips its test, if that is decided.

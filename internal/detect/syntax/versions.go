@@ -161,13 +161,18 @@ func FreshCode(code multiset.Hashes, was *Function) bool {
 
 // SameHandlers reports whether only handlers without effect were removed.
 func SameHandlers(was, now *Function) bool {
-	kept := 0
-	for i := range was.Handlers {
-		if !was.Handlers[i].Dropped {
-			kept++
+	return len(now.Handlers) >= len(was.Handlers)-was.Drops()
+}
+
+// Drops counts the handlers of a function that ignore their error.
+func (f *Function) Drops() int {
+	n := 0
+	for i := range f.Handlers {
+		if f.Handlers[i].Dropped {
+			n++
 		}
 	}
-	return len(now.Handlers) >= kept
+	return n
 }
 
 // SharedHandling reports whether each previous handler has the body of a current one: handlers of

@@ -45,8 +45,9 @@ var (
 	// afterwards matches comparisons such as version_compare(PHP_VERSION, "8.0", ">=").
 	afterwards = lazyregexp.New(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|` +
 		`<|==|!=|gt|ge|lt|le|eq)["']`)
-	semver = lazyregexp.New(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`)
-	begins = lazyregexp.New(versionName +
+	semver  = lazyregexp.New(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`)
+	atLeast = lazyregexp.New(`(?i)version(?:is)?_?at_?least\(["']?(\d+)`)
+	begins  = lazyregexp.New(versionName +
 		`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),` +
 		`"([^"]*)"`)
 	jre = lazyregexp.New(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|` +
@@ -76,6 +77,9 @@ func (c *Condition) version() *comparison {
 		m := semver().FindStringSubmatch(text)
 		v.how = operator(m[1])
 		return v.of(m[2], m[3])
+	case atLeast().MatchString(text):
+		v.how = ">="
+		return v.of(atLeast().FindStringSubmatch(text)[1], "")
 	case begins().MatchString(text):
 		m := begins().FindStringSubmatch(text)
 		v.how, v.text = "begins", m[1]+m[2]
