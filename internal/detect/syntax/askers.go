@@ -15,7 +15,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	}
 	var given multiset.Hashes
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || u.at(i) == "nameof" ||
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences()[u.at(i)] || u.at(i) == "nameof" ||
 			strings.HasSuffix(u.at(i), "Exception") || strings.HasSuffix(u.at(i), "Error") || u.corrects(i, d.body) {
 			continue
 		}
@@ -34,7 +34,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 
 // Vouches reports whether the name of a call says that it checks a value, not only its presence.
 func Vouches(name string) bool {
-	if presences(name) {
+	if presences()[name] {
 		return false
 	}
 	low := strings.ToLower(name[:min(len(name), 64)])

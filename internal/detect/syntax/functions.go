@@ -139,10 +139,6 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		}
 		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]),
 			S: u.text(i, to)}
-		u.readLimits(&g, i, to)
-		if g.Asks = u.asksIn(i+2, to-1, true); presences(s) {
-			g.Asks = asksPresence
-		}
 		f.Guards = append(f.Guards, g)
 	case u.at(i+1) == "(" && passers()[s]:
 		u.readPassed(f, i)

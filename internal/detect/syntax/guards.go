@@ -71,8 +71,6 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	}
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
 		S: u.text(i, to), Throws: why == throwsOut}
-	u.readLimits(&g, from, to)
-	g.Asks = u.asksIn(from, to, u.at(i) == "unless")
 	g.Told = u.readTold(bodyFrom, bodyTo)
 	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
@@ -216,22 +214,8 @@ func (u *unit) instead(i, body int) Guard {
 	}
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]),
 		S: u.text(from, u.statementEnd(i)), Throws: true}
-	u.readLimits(&g, from, i-1)
-	g.Asks, g.Told = u.asks(from, i-1), u.readTold(i, u.statementEnd(i))
+	g.Told = u.readTold(i, u.statementEnd(i))
 	return g
-}
-
-// asksIn returns the kind of the condition [from, to) of a guard; holds is set when the condition has to
-// hold, as in an assertion, whose message follows.
-func (u *unit) asksIn(from, to int, holds bool) asking {
-	from, to = u.unwrapped(from, to)
-	if s := u.at(from); (s == "!" || s == "not") && u.at(from+1) == "(" && u.closer(from+1) == to {
-		from, to, holds = from+2, to-1, !holds
-	}
-	if holds {
-		to = min(u.find(from, to, ","), to)
-	}
-	return u.asks(from, to)
 }
 
 // unwrapped removes the parentheses around [from, to).

@@ -193,9 +193,7 @@ type Guard struct {
 	// Names are those of the values that it tests.
 	Names multiset.Hashes
 
-	Limits []Limit
-
-	Asks asking
+	// Told has the words of its message.
 	Told multiset.Hashes
 	// Whole has the condition and the block.
 	Whole multiset.Hashes

@@ -338,7 +338,6 @@ func (u *unit) readAssert(f *Function, i int, _ *decl) bool {
 	}
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
 		S: u.text(i, to), Throws: true}
-	u.readLimits(&g, i+1, to)
 	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(
 		u.tok[i:min(u.statementEnd(i), len(u.tok))])
 	f.Guards = append(f.Guards, g)

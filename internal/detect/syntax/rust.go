@@ -114,17 +114,6 @@ func (u *unit) usedPublicly(m *Model) {
 	}
 }
 
-// matchStretch returns a Rust match with an empty arm.
-func (u *unit) matchStretch(i, to int) (stretch, bool) {
-	from, end, head := u.bracesCondition(i, to)
-	if from <= i || end > to || !u.assertsWithin(from, end, nil) {
-		return stretch{}, false
-	}
-	return stretch{from, end, u.whenBetween(i+1, head, true)}, anyOf(from, end, func(j int) bool {
-		return u.at(j) == "=>" && (u.at(j+1) == "{" && u.at(j+2) == "}" || u.at(j+1) == "(" && u.at(j+2) == ")")
-	})
-}
-
 // countTries counts where a Rust or Go function propagates errors and where it does not.
 func (u *unit) countTries(f *Function, d *decl) {
 	for j := d.body; j < d.end; j++ {

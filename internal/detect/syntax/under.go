@@ -53,8 +53,6 @@ func (u *unit) stretches(all []stretch, from, to int) []stretch {
 			if end := u.afterCall(j); end > j+1 {
 				s, ok = stretch{j + 2, end, u.whenBetween(j, j+1, true)}, true
 			}
-		case w == "match" && u.lang.bareHeads:
-			s, ok = u.matchStretch(j, to)
 		}
 		if ok && s.from < s.to {
 			all = append(all, s)

@@ -70,20 +70,16 @@ func (how *Rewrite) Asked(was *Function, about multiset.Hashes) bool {
 	return false
 }
 
-// Retold reports whether a new check of the function has the message of a lost one and asks for as
-// much, or asks another function.
+// Retold reports whether a new check of the function has the message of a lost one.
 func (how *Rewrite) Retold(was *Function, g *Guard) bool {
 	return len(g.Told) >= 2 && slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
-		return g.Tells(&n) && (len(n.Limits) >= len(g.Limits) || n.Asks == asksOther) &&
-			!slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
+		return g.Tells(&n) && !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })
 	})
 }
 
-// Tells reports whether another check fails with the words of this one, and not only because a
-// value is missing.
+// Tells reports whether another check fails with the words of this one.
 func (g *Guard) Tells(other *Guard) bool {
-	return len(g.Told) >= 2 && multiset.Containment(g.Told, other.Told) >= 0.8 &&
-		!(g.Asks.Bounds() && other.Asks.Presence())
+	return len(g.Told) >= 2 && multiset.Containment(g.Told, other.Told) >= 0.8
 }
 
 // Renamed reports whether a new check is a lost one with another name for a variable that the
