@@ -54,11 +54,19 @@ func TestOrdinaryReplacements(t *testing.T) {
 	renamed("abstract", php, "")
 	renamed("not abstract", strings.Replace(php, "abstract", "final", 1), "act skip-added")
 
+	fixture := map[string]string{"tests/fixtures/guests.csv": "name,nights\nAnn,2\n"}
+	wantPatterns(t, "a fixture in another folder", changes(fixture, map[string]string{
+		"tests/fixtures/old/guests.csv": "# of 2020\nname;nights\nAnn;2\n"}), "warn fixture-changed")
+	wantPatterns(t, "a fixture replaced", changes(fixture, map[string]string{
+		"tests/fixtures/rooms.csv": "room;beds\n1;2\n"}), "act fixture-changed")
 	for _, test := range []struct {
 		name string
 		with project.Class
 		want string
-	}{{"with the compiler", project.CIConfig, "tell protected-edited, warn fixture-changed"}, {"with a program", "", "act fixture-changed"}} {
+	}{
+		{"with the compiler", project.CIConfig, "tell protected-edited, warn fixture-changed"},
+		{"with a program", "", "act fixture-changed"},
+	} {
 		wantPatterns(t, test.name, func(yield func(detect.Change, error) bool) {
 			_ = yield(detect.Change{Old: detect.Version{Path: "ci.yml", Content: []byte("rust: 1.95\n")},
 				New: detect.Version{Path: "ci.yml", Content: []byte("rust: 1.96\n")}, Configures: test.with}, nil) &&

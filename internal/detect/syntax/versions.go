@@ -150,9 +150,9 @@ func TurnedEmpty(was, now *Function) bool {
 	return false
 }
 
-// FreshCode reports whether most of some code is new in a function.
+// FreshCode reports whether much of some code is new in a function.
 func FreshCode(code multiset.Hashes, was *Function) bool {
-	return len(code) > 0 && multiset.Containment(code, was.All) < 0.5
+	return len(code) > 0 && multiset.Containment(code, was.All) < 0.6
 }
 
 // SameHandlers reports whether only handlers without effect were removed.
