@@ -2,7 +2,6 @@ package detect
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -97,7 +96,7 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if !r.of(t.from).changed && len(c.test.Cases) < 2 || taken[c] >= max(1, len(c.test.Cases)) {
 				continue
 			}
-			if r.of(c.pair) == r.of(t.from) && !c.used && r.assertsAsMuch(t.old, c) && !elsewhere(t, c.test) &&
+			if r.of(c.pair) == r.of(t.from) && !c.used && r.assertsAsMuch(t.old, c) &&
 				!r.ofSomethingNew(t, c) && multiset.Containment(subject, c.test.Telling) >= sameSubject {
 				taken[c]++
 				t.how = howReplaced
@@ -126,16 +125,6 @@ func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
 		}
 	}
 	return true
-}
-
-// elsewhere reports whether a test is in another suite than a lost one whose suite still
-// exists: it has another subject.
-func elsewhere(t *testPair, now *syntax.Test) bool {
-	suite := suiteOf(t.old)
-	if suite == "" || suite == suiteOf(now) {
-		return false
-	}
-	return slices.ContainsFunc(t.from.after().Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })
 }
 
 // ownNames returns the names in a test that most other tests of its file do not have.
