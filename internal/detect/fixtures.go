@@ -233,9 +233,12 @@ func (r *run) fixtures() {
 		if len(code) > 0 && (wholeProgram(p.path) || p.change.New.Path == "") || slices.ContainsFunc(code, related) {
 			continue // a removed fixture is no longer read, by code that may have changed
 		}
-		moved := func(o *pair) bool { return o.change.Old.Path == "" && path.Base(o.path) == path.Base(p.path) }
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
-		if p.change.New.Path == "" && slices.ContainsFunc(r.pairs, moved) || gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || plainOutput(p.path) && tools ||
+		moved := func(o *pair) bool {
+			return p.change.New.Path == "" && o.change.Old.Path == "" && path.Base(o.path) == path.Base(p.path)
+		}
+		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || plainOutput(p.path) && tools ||
+			slices.ContainsFunc(r.pairs, moved) ||
 			slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
 			f.Confidence = 0.7
 		}
