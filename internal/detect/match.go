@@ -169,7 +169,6 @@ func (r *run) matchTests() {
 	r.matchRepeated(left)
 	r.matchMerged(left, free)
 	r.matchTabled(left)
-	r.matchSplit(left)
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}

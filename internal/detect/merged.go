@@ -104,42 +104,6 @@ func asserted(t *syntax.Test) multiset.Hashes {
 	return all
 }
 
-// matchSplit finds tests that became suites.
-func (r *run) matchSplit(left []int) {
-	suites := make(map[*pair][]*syntax.Test)
-	for _, p := range r.pairs {
-		if p.new != nil {
-			suites[p] = slices.SortedStableFunc(slices.Values(p.new.Suites),
-				func(a, b *syntax.Test) int { return strings.Compare(a.Name, b.Name) })
-		}
-	}
-	compared := 0
-	for _, n := range left {
-		t := &r.tests[n]
-		if t.how != "" || t.from.new == nil {
-			continue
-		}
-		var all multiset.Hashes
-		if i, ok := slices.BinarySearchFunc(suites[t.from], t.old.Name,
-			func(s *syntax.Test, name string) int { return strings.Compare(s.Name, name) }); ok {
-			all = slices.Clone(suites[t.from][i].All)
-		}
-		if all == nil || compared > maxCompared {
-			continue
-		}
-		compared += len(t.from.new.Tests)
-		for _, now := range t.from.new.Tests {
-			if strings.HasPrefix(now.Name, t.old.Name+syntax.NameSeparator) {
-				all = append(all, now.All...)
-			}
-		}
-		if all = multiset.Sum(all, nil); multiset.Containment(t.old.Literals, all) >= 0.5 &&
-			multiset.Containment(t.old.Telling, all) >= 0.5 {
-			t.how = howMerged
-		}
-	}
-}
-
 // mergedInto finds the test that contains most of a merged one; nil if several tests
 // share it.
 func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *syntax.Test) {
