@@ -11,8 +11,9 @@ SEED     ?= 0
 FUZZTIME ?= 60s
 # The modules of the repository. Users of the library download the first only.
 MODULES = . bench examples/outside
-# The race detector for all code but SQLite's and Go's parser and type checker, see decision 59.
-RACE = -race -gcflags=modernc.org/...=-race=false -gcflags=go/...=-race=false
+# The race detector for all code but SQLite's and Go's parser, type checker and regular
+# expressions, see decision 59.
+RACE = -race -gcflags=modernc.org/...=-race=false -gcflags=go/...=-race=false -gcflags=regexp/...=-race=false
 # make bench: which benchmarks.
 BENCH    ?= transitions flat tree recover status run
 

@@ -61,8 +61,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
-// migrate applies the missing migrations, each in a transaction of its own. Usually none
-// is missing, and migrate reads once.
+// migrate applies the missing migrations: to a new store in one transaction, else each in a
+// transaction of its own. Usually none is missing, and migrate reads once.
 func (db *DB) migrate(ctx context.Context) error {
 	done, err := db.applied(ctx)
 	if err == nil && done == schemaVersion {
@@ -129,12 +129,16 @@ func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err er
 	if err != nil {
 		return false, err
 	}
-	if done < len(all) {
-		if err = db.applyOne(ctx, tx, all[done]); err != nil {
-			return false, fmt.Errorf("apply migration %q: %w", all[done].name, err)
+	next := min(done+1, len(all))
+	if done == 0 { // there are no rows to change: in one transaction, all take as long as the first
+		next = len(all)
+	}
+	for _, m := range all[done:next] {
+		if err = db.applyOne(ctx, tx, m); err != nil {
+			return false, fmt.Errorf("apply migration %q: %w", m.name, err)
 		}
 	}
-	return done+1 < len(all), tx.Commit(ctx)
+	return next < len(all), tx.Commit(ctx)
 }
 
 const sqlTables = `SELECT COUNT(*), COUNT(*) FILTER (WHERE name = 'migration') FROM sqlite_master WHERE type = 'table'`
