@@ -8,7 +8,7 @@
 //	go run -C bench ./detect patches [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect releases [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
-//	go run -C bench ./detect histories [-set tuning|first|second|third|fourth] [-cache DIR] [-list] [-only TEXT]
+//	go run -C bench ./detect histories [-set tuning|first|second|third|fourth|fifth] [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect ledger [-set SET] [-cache DIR]
 //	go run -C bench ./detect reformat [-cache DIR] [-only TEXT]
 //	go run -C bench ./detect latency [-n 500]
@@ -24,7 +24,7 @@
 // consecutive released versions of packages with the package clients (go, npm, apt-get)
 // and counts the files with an alarm. small counts releases that change few files, each as
 // a commit; its sets are measured separately. histories compares the last 60 commits of each
-// of 40 projects with their parents, protected files included, in five sets of eight, and
+// of 48 projects with their parents, protected files included, in six sets of eight, and
 // counts which patterns block. ledger
 // counts for each pattern the cheats of unseen and mutants that it finds, those that only it
 // finds, and the commits of histories that it stops. reformat runs gofmt, rustfmt, black, ruff
@@ -69,7 +69,7 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 	most := flags.Int("n", 500, "number of commits or samples")
 	files := flags.Int("files", 3, "small: maximum number of code files that a release changes")
 	set := flags.String("set", "", "small: a or b, lists drawn at random (default: the first list); "+
-		"histories and ledger: tuning, first, second, third or fourth (default: all)")
+		"histories and ledger: tuning, first, second, third, fourth or fifth (default: all)")
 	only := flags.String("only", "", "only packages or edits whose name contains `TEXT`")
 	update := flags.Bool("update", false, "ratchet: write the figures instead of comparing them")
 	if err := flags.Parse(args[1:]); err != nil {
