@@ -15,8 +15,9 @@ func TestClassify(t *testing.T) {
 	tests := map[string]string{
 		".perdure/config.yaml": "perdure", "sub/.perdure/perdure.db": "perdure", ".claude/settings.json": "perdure",
 		".claude/settings.local.json": "perdure", ".claude/commands/x.md": "other",
-		".mcp.json": "perdure", "opencode.json": "perdure", ".codex/config.toml": "perdure",
-		".gemini/settings.json": "perdure",
+		".mcp.json": "other", "opencode.json": "perdure", ".codex/config.toml": "perdure", ".codex/hooks.json": "perdure",
+		".gemini/settings.json": "perdure", ".gemini/extensions/a/hooks.json": "perdure",
+		"state/.codex/sessions/.gitignore": "other",
 
 		".github/workflows/ci.yml": "ci", ".GitHub/Workflows/ci.yml": "ci", ".github/dependabot.yml": "other",
 		".gitlab-ci.yml": "ci", "Jenkinsfile": "ci", "ci/jenkinsfile": "ci",

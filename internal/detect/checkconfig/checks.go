@@ -19,6 +19,7 @@ type check struct {
 	path   []string
 	guards []setting
 	needed bool // a prerequisite in a Makefile
+	action bool // an action or a workflow of others, whose checks are not in the file
 }
 
 // job returns the name of the job, the target or the script that runs a check.
@@ -69,12 +70,13 @@ func checksOf(f *version) []check {
 		if s.key() == "uses" {
 			if n := len(s.path); n == 3 && s.path[0] == "jobs" {
 				reused := command{id: "workflow " + s.value, text: s.value, line: s.line}
-				all = append(all, f.placed(check{command: reused, kind: "all", path: s.path}))
+				all = append(all, f.placed(check{command: reused, kind: "all", path: s.path, action: true}))
 				continue
 			}
 			name, _, _ := strings.Cut(s.value, "@")
 			if kind := checkOf(strings.ReplaceAll(name, "_", "-")); kind != "" && !noCheck().MatchString(name) {
-				c := check{command: command{id: "action " + name, text: name, line: s.line}, kind: kind, path: s.path}
+				c := check{command: command{id: "action " + name, text: name, line: s.line}, kind: kind, path: s.path,
+					action: true}
 				all = append(all, f.placed(c))
 			}
 			continue
@@ -161,7 +163,7 @@ func (c *comparison) compareChecks() {
 			c.found(old.file, &judgement{Unclear, setting{line: old.line}, true, old.String() + " replaced"})
 		default:
 			level := Weaker
-			if old.kind == "build" && old.class != project.CIConfig ||
+			if old.kind == "build" && old.class != project.CIConfig || old.action ||
 				!old.needed && (old.kind == "lint" || old.kind == "types") {
 				level = Unclear
 			}

@@ -51,7 +51,8 @@ var keyTable = sync.OnceValue(func() []keyRule {
 			`no-restore|all-files|fix|xmlns.*|.*schema-location|use-ignore-file|allow-(?:js|importing-ts-extensions|` +
 			`arbitrary-extensions|synthetic-default-imports)|ignore-deprecations|new-cops|suggest-extensions|plugins?-path|` +
 			`pass-env|passenv|set-env|setenv|deps|dependency-groups|extras|package|wheel-build-env|basepython|force-exclude|` +
-			`allow-failures|image|cache-directory|tmp-dir|editor-url|print-.*|html|xml|lcov|cobertura|lint-timeout`},
+			`allow-failures|allowlist-externals|image|cache-directory|tmp-dir|editor-url|print-.*|html|xml|lcov|cobertura|` +
+			`lint-timeout`},
 		{platform, `matrix|env-?list|strategy|node-js|rvm|php`},
 		{atMost, `max.*|.*-max|retr(?:y|ies)|reruns?|error-level|tolerance|limit|allowed-.*|count|occurrences`},
 		{atLeast, `(?:cov-)?fail-under.*|.*-fail-under|min(?:imum)?(?:-.*)?|.*-min(?:imum)?|threshold|thresholds|.*-threshold|` +

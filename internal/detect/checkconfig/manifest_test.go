@@ -69,7 +69,11 @@ func TestManifestsOfRunners(t *testing.T) {
 			"\tgo install gotest.tools/gotestsum\n"
 		make = "all: build\n\nbuild:\n\tcc a.c\n\ntest:\n\tpython run.py --all\n\tctest --output-on-failure\n"
 		vite = "export default {\n  plugins: [vue()],\n  test: {\n    environment: 'node',\n  },\n}\n"
-		npm  = "{\"version\":\"1\",\"scripts\":{\"ci\":\"npm run lint && npm test\",\"start\":\"node .\"}}"
+		flow = "on: push\njobs:\n  once:\n    uses: ./.github/workflows/skip_duplicate_runs.yml\n  lint:\n" +
+			"    runs-on: linux\n    steps:\n      - run: pytest\n"
+		steps = "on: push\njobs:\n  links:\n    runs-on: linux\n    steps:\n      - uses: org/test-links@v1\n"
+		tox   = "[tox]\nenvlist = py\n\n[testenv:docs]\ncommands = pytest docs\n"
+		npm   = "{\"version\":\"1\",\"scripts\":{\"ci\":\"npm run lint && npm test\",\"start\":\"node .\"}}"
 	)
 	for _, tt := range []struct {
 		name, file, before, old, now string
@@ -148,6 +152,13 @@ func TestManifestsOfRunners(t *testing.T) {
 		{"a condition over several lines", "vite.config.ts", vite, "environment: 'node',",
 			"alias: dist\n      ? { a: 'dist' }\n      : undefined,\n    environment: 'node',\n    watch: false,", false},
 		{"a plugin of the bundler", "vite.config.ts", vite, "vue()", "vue(), svg()", false},
+		{"a workflow of others, whatever it does", ".github/workflows/ci.yml", flow,
+			"  once:\n    uses: ./.github/workflows/skip_duplicate_runs.yml\n", "", false},
+		{"an action of others", ".github/workflows/ci.yml", steps, "      - uses: org/test-links@v1\n", "", false},
+		{"the tests themselves", ".github/workflows/ci.yml",
+			strings.Replace(steps, "uses: org/test-links@v1", "run: pytest", 1), "      - run: pytest\n", "", true},
+		{"a program that may be called", "tox.ini", tox, "commands", "allowlist_externals = make\ncommands", false},
+		{"a test left out", "tox.ini", tox, "pytest docs", "pytest docs --ignore docs/a.py", true},
 		{"tests out of a script", "package.json", npm, " && npm test", "", true},
 		{"another script", "package.json", npm, "node .", "node ./main.js", false},
 	} {
