@@ -152,6 +152,7 @@ func (m *model) reopenTree(t *mTree, s *mSession, limits *perdure.Limits) string
 		set.collect(t.root)
 	}
 	if len(set) > 0 || !t.state.Terminal() && limits != nil && *limits != t.limits {
+		t.reopened++
 		if s != nil {
 			t.owner = s
 		}

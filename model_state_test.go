@@ -35,6 +35,8 @@ type mTree struct {
 	state  perdure.State
 	total  int64
 
+	reopened int // how often
+
 	calls, uncertain, unpriced      int64
 	input, output, cached, cost     int64
 	openCalls, openTokens, openCost int64
@@ -88,6 +90,8 @@ type mLease struct {
 	attempt int
 	replays int
 	used    map[int64]bool // calls of earlier attempts that answered
+
+	reopened int // of the tree when it was claimed
 }
 
 func newModel() *model {
@@ -284,7 +288,7 @@ func (m *model) take(t *mTask, s *mSession) *mLease {
 	if t.tree.state == perdure.Queued {
 		t.tree.state = perdure.Running
 	}
-	return &mLease{task: t, session: s, fence: t.fence, attempt: t.attempt, replays: t.replays,
+	return &mLease{reopened: t.tree.reopened, task: t, session: s, fence: t.fence, attempt: t.attempt, replays: t.replays,
 		used: make(map[int64]bool)}
 }
 
@@ -411,7 +415,8 @@ func (m *model) spawnLeased(l *mLease, spec perdure.TaskSpec) (child *mLease, re
 	if !m.held(l) {
 		return nil, lost
 	}
-	if l.task.spec.Strategy == perdure.Sequential {
+	// The tree of a session that died may have been reopened, with another configuration.
+	if l.task.spec.Strategy == perdure.Sequential || l.reopened != l.task.tree.reopened {
 		return nil, conflict
 	}
 	if made := m.addChildren(l.task, []perdure.TaskSpec{spec}); made == broke {
