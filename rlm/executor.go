@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/refcache"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
 
@@ -106,6 +107,7 @@ type Executor struct {
 	finder *extract.Engine
 	// blocks are the records of REPLs, consoles those of them that wait for sub-calls.
 	blocks   *record.Records
+	python   python.Engine
 	consoles *consoles
 
 	shapeOnce sync.Once // for the fields below: the schema of plans

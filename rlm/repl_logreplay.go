@@ -50,6 +50,7 @@ type LogDifference struct {
 // format is an error with CodeInvalid that names the line.
 func (p *LogReplayer) Replay(ctx context.Context, log io.Reader) (report LogReplay, err error) {
 	report.Differences = []LogDifference{}
+	var e python.Engine
 	var s engine.Session
 	var material *logContext
 	defer func() {
@@ -77,7 +78,7 @@ func (p *LogReplayer) Replay(ctx context.Context, log io.Reader) (report LogRepl
 				}
 				cfg := python.Config{Program: p.Python, Hidden: p.Hidden, Unsandboxed: p.Unsandboxed,
 					Contents: engine.Contents{Text: material.file()}}
-				if s, err = python.Start(ctx, cfg); err != nil {
+				if s, err = e.Start(ctx, cfg); err != nil {
 					return report, logEngineError(err)
 				}
 			}

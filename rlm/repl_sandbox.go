@@ -13,7 +13,8 @@ import (
 // "sandbox-exec". checks are what the process tried before any code, and could not do. The error
 // says why code would be refused. It is for diagnosis; a run starts an engine of its own.
 func ReplSandbox(ctx context.Context, program string) (layers, checks []string, err error) {
-	s, err := python.Start(ctx, python.Config{Program: program})
+	var e python.Engine
+	s, err := e.Start(ctx, python.Config{Program: program})
 	if f, ok := isEngine(err); ok {
 		return nil, nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "start REPL", Msg: f.Msg, Hint: f.Hint, Err: f.Err}
 	}

@@ -199,7 +199,7 @@ func (a *attempt) tryEngine(ctx context.Context, contents engine.Contents) (engi
 	hidden := append([]string{a.e.cfg.Store.Dir()}, a.e.cfg.Hidden...)
 	switch name := a.node.Repl.Engine; name {
 	case EnginePython:
-		return python.Start(ctx, python.Config{Program: a.e.cfg.Python, Contents: contents,
+		return a.e.python.Start(ctx, python.Config{Program: a.e.cfg.Python, Contents: contents,
 			Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
 	case EngineStarlark:
 		return starlark.Start(ctx, starlark.Config{Contents: contents, Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})

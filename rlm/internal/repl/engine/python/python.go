@@ -34,16 +34,22 @@ type Config struct {
 	LazyBytes int64
 }
 
+// Engine starts sessions. The zero value is ready for use, by many goroutines.
+type Engine struct {
+	mu    sync.Mutex // guards known
+	known map[string]*interpreter
+}
+
 // Start starts an interpreter. Without a sandbox it refuses with KindUnsandboxed, unless the
 // configuration says otherwise.
-func Start(ctx context.Context, cfg Config) (engine.Session, error) {
+func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) {
 	if cfg.LazyBytes == 0 {
 		cfg.LazyBytes = 64 << 20
 	}
 	if cfg.Program == "" {
 		cfg.Program = "python3"
 	}
-	found, err := find(ctx, cfg.Program)
+	found, err := e.find(ctx, cfg.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -88,34 +94,13 @@ const describe = `import json, sys
 print(json.dumps({"executable": sys.executable, "version": list(sys.version_info[:2]),
     "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})}))`
 
-// known are the interpreters that this process found, by the path of the program: to ask one where
-// it is takes as long as to start it.
-var known = sync.OnceValue(func() *sync.Map { return new(sync.Map) })
-
-// remembered is an interpreter once it is found.
-type remembered struct {
-	mu    sync.Mutex // guards found
-	found *interpreter
-}
-
-// find returns where an interpreter is. It asks it once.
-func find(ctx context.Context, program string) (*interpreter, error) {
-	path, err := guard.Find(program, "")
-	if err != nil {
-		return ask(ctx, program) // which says what is missing
+// find asks an interpreter where it is. That is remembered: to ask takes as long as to start it.
+func (e *Engine) find(ctx context.Context, program string) (*interpreter, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if found := e.known[program]; found != nil {
+		return found, nil
 	}
-	entry, _ := known().LoadOrStore(path, new(remembered))
-	r := entry.(*remembered) //nolint:forcetypeassert // known holds nothing else
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.found == nil {
-		r.found, err = ask(ctx, program)
-	}
-	return r.found, err
-}
-
-// ask asks an interpreter where it is.
-func ask(ctx context.Context, program string) (*interpreter, error) {
 	var out, errs bytes.Buffer
 	err := guard.Run(ctx, guard.Config{Path: program, Args: []string{"-I", "-c", describe}, Stdout: &out,
 		Stderr: &errs})
@@ -139,5 +124,9 @@ func ask(ctx context.Context, program string) (*interpreter, error) {
 		missing.Msg = fmt.Sprintf("%s has version %v, and 3.9 is needed", program, found.Version)
 		return nil, missing
 	}
+	if e.known == nil {
+		e.known = make(map[string]*interpreter)
+	}
+	e.known[program] = found
 	return found, nil
 }

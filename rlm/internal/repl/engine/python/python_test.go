@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 // start skips the test if there is no Python or no sandbox.
 func start(t testing.TB, cfg python.Config) *enginetest.Bench {
 	t.Helper()
-	s, err := python.Start(t.Context(), cfg)
+	var e python.Engine
+	s, err := e.Start(t.Context(), cfg)
 	return enginetest.Start(t, s, err)
 }
 
@@ -48,7 +49,8 @@ func TestConformance(t *testing.T) {
 // A program that is no Python is named, with what to do.
 func TestNoPython(t *testing.T) {
 	t.Parallel()
-	_, err := python.Start(t.Context(), python.Config{Program: "true"})
+	var e python.Engine
+	_, err := e.Start(t.Context(), python.Config{Program: "true"})
 	missing, ok := errors.AsType[*engine.Error](err)
 	if !ok || missing.Kind != engine.KindMissing || !strings.Contains(missing.Error(), "true is not Python") ||
 		!strings.Contains(missing.Hint, "--repl-python") {
@@ -464,8 +466,9 @@ func TestScratchIsRemoved(t *testing.T) {
 }
 
 func BenchmarkStart(b *testing.B) {
+	var e python.Engine
 	for b.Loop() {
-		s, err := python.Start(b.Context(), python.Config{})
+		s, err := e.Start(b.Context(), python.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}

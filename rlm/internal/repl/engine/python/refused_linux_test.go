@@ -31,7 +31,8 @@ func withoutSandbox(allowed bool) string {
 	if err != nil {
 		return err.Error()
 	}
-	s, err := python.Start(context.Background(), python.Config{Unsandboxed: allowed})
+	var e python.Engine
+	s, err := e.Start(context.Background(), python.Config{Unsandboxed: allowed})
 	if f, ok := errors.AsType[*engine.Error](err); ok {
 		return f.Kind + ": " + f.Hint
 	}

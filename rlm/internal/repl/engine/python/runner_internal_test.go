@@ -52,7 +52,7 @@ func attempts(t *testing.T, dir string) []pipe.Attempt {
 // of the sandbox is missing is named, and the process is ended.
 func TestAttemptsThatWork(t *testing.T) {
 	t.Parallel()
-	found, err := find(t.Context(), "python3")
+	found, err := new(Engine).find(t.Context(), "python3")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -117,7 +117,7 @@ func worked(err error) string {
 // TestUnknownAttempt: a process that does not know an attempt does not start.
 func TestUnknownAttempt(t *testing.T) {
 	t.Parallel()
-	found, err := find(t.Context(), "python3")
+	found, err := new(Engine).find(t.Context(), "python3")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -148,7 +148,7 @@ func TestMessageOfStart(t *testing.T) {
 
 // BenchmarkAttempts measures what the attempts add to a start: run it with a count.
 func BenchmarkAttempts(b *testing.B) {
-	found, err := find(b.Context(), "python3")
+	found, err := new(Engine).find(b.Context(), "python3")
 	if err != nil {
 		b.Skip(err)
 	}
