@@ -145,7 +145,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		f := p.inNew(h.Line, now.Name, h.S, 0.9, "")
 		if h.Dropped {
 			if dropped--; dropped < 0 {
-				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) || dropsOf(p.new) <= dropsOf(p.old) {
+				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) || !p.dropsMore() {
 					f.Confidence = 0.7 // a new handler of expected errors or of new code, or one that moved
 				}
 				r.add(f, syntax.ErrorSwallowed)
@@ -173,6 +173,15 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		syntax.TurnedEmpty(was, now) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, ""), throwToReturn)
 	}
+}
+
+// dropsMore reports whether the new version ignores errors in more places than the old one.
+// It counts them once, however many functions ask.
+func (p *pair) dropsMore() bool {
+	if p.moreDrops == nil {
+		p.moreDrops = new(dropsOf(p.new) > dropsOf(p.old))
+	}
+	return *p.moreDrops
 }
 
 // dropsOf counts the places of a version where errors are ignored; nested functions have

@@ -20,6 +20,7 @@ type pair struct {
 	edit           edit
 	custom         []Finding // findings of the user's patterns
 	contents       contents
+	moreDrops      *bool // see dropsMore; nil until it is asked
 }
 
 // before returns the model of the old version; an empty one if it is missing or was not
