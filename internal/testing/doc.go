@@ -5,5 +5,6 @@
 // compares variables and checkpoints with a model of them, and schematest validates
 // documents against the published JSON Schemas. Package doctest compares generated parts of
 // documents. Package modelserver plays a model for real agents. Package longtask generates
-// tasks over long contexts, with the models that solve them.
+// tasks over long contexts, with the models that solve them. Package replyserver answers
+// requests to models with prepared bytes.
 package testing
