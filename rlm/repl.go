@@ -137,7 +137,7 @@ func finalVar(f *turn.Final) string { return "FINAL_VAR(" + f.Text + ")\n" }
 // turnRequest is the request for the next reply.
 func (a *attempt) turnRequest(c *console) *model.Request {
 	return &model.Request{System: c.system, Prompt: c.first, Messages: slices.Clone(c.messages),
-		Shared: []int{len(c.first)}, Temperature: a.temperature(), Seed: a.run.cfg.Seed,
+		Shared: c.profile.Shared(&c.facts, c.first), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
 		MaxOutputTokens: a.answerLimit()}
 }
 

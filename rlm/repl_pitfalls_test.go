@@ -235,7 +235,7 @@ func TestBatchAnsweredInReverse(t *testing.T) {
 // the kind of the error, and nothing is asked. Pitfall 7.
 func TestPinnedProfile(t *testing.T) {
 	t.Parallel()
-	for old, kind := range map[string]string{"native-2026-11": rlm.KindPlan, `"engine":"python"`: rlm.KindEngine} {
+	for old, kind := range map[string]string{"native-2026-12": rlm.KindPlan, `"engine":"python"`: rlm.KindEngine} {
 		m := &mortal{Model: script(t, turns("", block("FINAL(1)")))}
 		b := newBench(t, models{"mock:m": m})
 		config := replConfig("mock:m")

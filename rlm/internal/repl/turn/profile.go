@@ -20,6 +20,11 @@ type Profile struct {
 	repeats bool
 	// hostTools is set if the functions for the files of the context are described.
 	hostTools bool
+	// advises is set if the instructions say how to use sub-calls.
+	advises bool
+	// questionLast is set if the first message ends with the question, so that the messages of two
+	// questions about the same context begin with the same bytes.
+	questionLast bool
 }
 
 // MaxShown is how many characters of the output of a block the model is shown.
@@ -32,9 +37,17 @@ const (
 	Paper     = "paper"
 )
 
+// profiles lists the profiles, the newest version of each first. A version that was released is
+// not changed any more.
 func profiles() []Profile {
 	fences := []string{"repl", "python", "py", "starlark", ""}
 	return []Profile{
+		{Version: Native + "-2026-12", tags: fences, tail: MaxShown / 4, finish: finishNative, hostTools: true,
+			advises: true, questionLast: true},
+		{Version: Reference + "-2026-12", tags: []string{"repl"}, finish: finishByAnswer, advises: true,
+			questionLast: true},
+		{Version: Paper + "-2026-12", tags: []string{"repl"}, finish: finishInText, repeats: true, advises: true,
+			questionLast: true},
 		{Version: Native + "-2026-11", tags: fences, tail: MaxShown / 4, finish: finishNative, hostTools: true},
 		{Version: Reference + "-2026-06", tags: []string{"repl"}, finish: finishByAnswer},
 		{Version: Paper + "-2026-01", tags: []string{"repl"}, finish: finishInText, repeats: true},

@@ -34,9 +34,11 @@ In the REPL there are:
 	if p.hostTools && f.Kind != "" {
 		b.WriteString(fileTools)
 	}
-	b.WriteString(`- budget(): what is left of the run's limits. SHOW_VARS(): the names of your variables.
-
-A sub-call that fails returns a text that begins with "Error:". Work in steps: look at the context first (its length, its ` +
+	b.WriteString("- budget(): what is left of the run's limits. SHOW_VARS(): the names of your variables.\n\n")
+	if p.advises {
+		fmt.Fprintf(&b, subCallAdvice, digits(min(f.SubCallBytes, wellRead)))
+	}
+	b.WriteString(`A sub-call that fails returns a text that begins with "Error:". Work in steps: look at the context first (its length, its ` +
 		`beginning, its structure), then decide how to divide it, ask about the parts in batches, check what came back, and ` +
 		`combine it in code. Count and compare in code, not in your head. Keep results in variables: after an exception, what ` +
 		`was set before it is still there.
@@ -51,6 +53,21 @@ A sub-call that fails returns a text that begins with "Error:". Work in steps: l
 	}
 	return b.String()
 }
+
+// wellRead is how many characters of a prompt models read well, whatever their window.
+const wellRead = 100_000
+
+// subCallAdvice is about what to put into sub-calls.
+const subCallAdvice = `How to use sub-calls:
+- Filter in code first (find, re, slices): send only text that can matter, and nothing that code can decide by itself.
+- Look at samples before you choose a filter or a prompt: print a few records, try the prompt on two or three ` +
+	`parts, and read the answers before you ask about all parts.
+- Fill a sub-call: put many lines, records or files into one prompt, up to about %s characters. A sub-call for each ` +
+	`line is slow and expensive; one about much more text overlooks things.
+- Cut between lines or records, never inside one, so that each is read once and counts add up.
+- Ask for short answers in a form that code can read, such as a number or JSON, and add them up in code.
+
+`
 
 // starlark is the language that is like Python, and starlarkNotes what differs.
 const (
@@ -99,12 +116,33 @@ func finishInText(language) string {
 
 // First returns the first message: the question and what the context is.
 func (p *Profile) First(f *Facts) string {
-	var b strings.Builder
-	if f.Question != "" {
-		fmt.Fprintf(&b, "The question:\n\n%s\n\n", f.Question)
-	} else {
-		b.WriteString("The context says what is asked.\n\n")
+	context := f.context() + fmt.Sprintf("\nTurn 1/%d. You have not seen the context yet: look at it with code before you "+
+		"answer.", f.Turns)
+	if p.questionLast {
+		return context + "\n\n" + f.question()
 	}
+	return f.question() + "\n\n" + context
+}
+
+// Shared returns the places in the first message up to which messages about the same context are
+// the same, and its end, up to which the later requests of this conversation are.
+func (p *Profile) Shared(f *Facts, first string) []int {
+	if !p.questionLast {
+		return []int{len(first)}
+	}
+	return []int{len(first) - len(f.question()), len(first)}
+}
+
+func (f *Facts) question() string {
+	if f.Question == "" {
+		return "The context says what is asked."
+	}
+	return "The question:\n\n" + f.Question
+}
+
+// context describes the context.
+func (f *Facts) context() string {
+	var b strings.Builder
 	switch f.Kind {
 	case "":
 		b.WriteString("There is no context: the variable context is empty.\n")
@@ -128,7 +166,6 @@ func (p *Profile) First(f *Facts) string {
 	if f.Preview != "" {
 		fmt.Fprintf(&b, "It begins with:\n\n%s\n", quoted(f.Preview))
 	}
-	fmt.Fprintf(&b, "\nTurn 1/%d. You have not seen the context yet: look at it with code before you answer.", f.Turns)
 	return b.String()
 }
 

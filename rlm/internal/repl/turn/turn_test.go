@@ -1,6 +1,8 @@
 package turn_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -110,8 +112,8 @@ func facts() *turn.Facts {
 // answered is found by its hash. A change needs a new version of the profile.
 func TestMessagesArePinned(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{turn.Native: "native-2026-11", turn.Reference: "reference-2026-06",
-		turn.Paper: "paper-2026-01"} {
+	for name, want := range map[string]string{turn.Native: "native-2026-12", turn.Reference: "reference-2026-12",
+		turn.Paper: "paper-2026-12"} {
 		p := profile(t, name)
 		if p.Version != want {
 			t.Errorf("profile %s has version %s", name, p.Version)
@@ -133,6 +135,66 @@ func TestMessagesArePinned(t *testing.T) {
 	}
 	if _, ok := turn.Find("nativ"); ok {
 		t.Error("a part of a name is found")
+	}
+}
+
+// The messages of released versions never change: trees that run use them.
+func TestMessagesOfReleasedVersions(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"native-2026-11":    "31ad388341e80ec76030d196cb289471f8636bc24ca88b934621882d831b87d1",
+		"reference-2026-06": "12e758ca3faed98472e83dbb9758fda0eea88eb32af792e3477161241b281c79",
+		"paper-2026-01":     "11ca5b140392e09b2e5854a0db0b77004fb23caa8b748b23e75b1cde762eb74a",
+	} {
+		p, f := profile(t, version), facts()
+		text := p.System(f) + p.First(f)
+		f.Language, f.System, f.Question = "Starlark", "Be brief.", ""
+		f.Kind, f.Files, f.MoreFiles, f.Preview = "string", f.Files[:1], 0, "a\n```\n"
+		text += p.System(f) + p.First(f) + p.After(f, 29, []turn.Outcome{{Code: "x", Output: "a", OutputBytes: 1},
+			{Failure: "E", Bound: []string{"x"}, Calls: 2}}, []string{"x"})
+		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); got != want {
+			t.Errorf("version %s has other messages: %s", version, got)
+		}
+	}
+}
+
+// Two questions about the same context share 95 % of the first request, in all profiles.
+func TestQuestionsShareTheFirstRequest(t *testing.T) {
+	t.Parallel()
+	for _, name := range turn.Names() {
+		p, one, two := profile(t, name), facts(), facts()
+		two.Question = "Which of the files names the owner of the service, and in which line?"
+		a, b := p.System(one)+p.First(one), p.System(two)+p.First(two)
+		same := 0
+		for same < len(a) && same < len(b) && a[same] == b[same] {
+			same++
+		}
+		if share := float64(same) / float64(len(b)); share < 0.95 {
+			t.Errorf("profile %s: %.1f %% of the second request repeat the first", name, 100*share)
+		}
+		first := p.First(two)
+		if at := p.Shared(two, first); len(at) != 2 || !strings.HasPrefix(first[at[0]:], "The question:") ||
+			at[1] != len(first) {
+			t.Errorf("profile %s: shared up to %v of %d", name, at, len(first))
+		}
+	}
+}
+
+func TestAdviceOnSubCalls(t *testing.T) {
+	t.Parallel()
+	f := facts()
+	for window, want := range map[int64]string{300_000: "up to about 100,000 characters",
+		9000: "up to about 9,000 characters"} {
+		f.SubCallBytes = window
+		for _, name := range turn.Names() {
+			p := profile(t, name)
+			system := p.System(f)
+			for _, part := range []string{"Filter in code first", "Look at samples", want} {
+				if !strings.Contains(system, part) {
+					t.Errorf("profile %s does not say %q", name, part)
+				}
+			}
+		}
 	}
 }
 
