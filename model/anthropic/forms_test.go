@@ -64,7 +64,8 @@ func TestFormsOfReplies(t *testing.T) {
 			switch {
 			case test.kind != "":
 				wantKind(t, err, test.kind)
-			case err != nil || got.Text != "The answer is 42." || got.Usage != model.Usage{InputTokens: 50, OutputTokens: 7}:
+			case err != nil || got.Text != "The answer is 42." ||
+				got.Usage != model.Usage{InputTokens: 50, OutputTokens: 7}:
 				t.Errorf("%s as %q: %+v, %v", test.name, kind, got, err)
 			}
 		}

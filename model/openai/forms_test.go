@@ -96,9 +96,10 @@ func TestFormsOfReplies(t *testing.T) {
 			`data: {"choices":[{"index":0,"delta":{},"message":{"content":"`+text+`"},"finish_reason":"stop"}]}`), text, ""},
 		{"texts of the older protocol", lines("\n\n", `data: {"choices":[{"index":0,"text":"The total is not "}]}`,
 			`data: {"choices":[{"index":0,"text":"42, but 43.","finish_reason":"stop"}]}`), text, ""},
-		{"content in parts", `{"choices":[{"message":{"content":[{"type":"text","text":"The total is not "},"42, but 43."]}}]}`,
+		{"content in parts", `{"choices":[{"message":{"content":[{"type":"text","text":"The total is not "},` +
+			`"42, but 43."]}}]}`, text, ""},
+		{"content as an object", `{"choices":[{"message":{"content":{"type":"text","text":"` + text + `"}}}]}`,
 			text, ""},
-		{"content as an object", `{"choices":[{"message":{"content":{"type":"text","text":"` + text + `"}}}]}`, text, ""},
 		{"the reason null as text", lines("\n\n", "data: "+strings.ReplaceAll(chunkA, `null`, `"null"`), "data: "+chunkB, "data: "+
 			chunkStop), text, ""},
 

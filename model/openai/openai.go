@@ -83,7 +83,8 @@ func New(cfg Config) (*Model, error) {
 	m := &Model{cfg: cfg}
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
-		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions", MaxAnswer: cfg.MaxResponseBytes,
+		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
+		MaxAnswer: cfg.MaxResponseBytes,
 		NoSchema: cfg.NoSchema, NoTools: cfg.NoTools,
 	}
 	if cfg.APIKey != "" {

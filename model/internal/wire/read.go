@@ -28,7 +28,7 @@ const maxEvent = 32 << 20
 // open while the model works.
 const maxBlank = 1 << 20
 
-// byteOrderMark begins texts of some gateways.
+// byteOrderMark begins the replies of some gateways.
 const byteOrderMark = "\uFEFF"
 
 // maxShownPage bounds what an error shows of a reply that is neither JSON nor a stream, in bytes.
