@@ -81,8 +81,8 @@ var (
 	reLimitOfAnswer = lazyregexp.New("(?i)(max_(completion_|new_|output_)?tokens|max tokens)[`'\"]* (value )?" +
 		"(is too|must be|should be|exceed)")
 	// reInput is the number of tokens of the text, where a server names those of the answer, too.
-	reInput = lazyregexp.New("(?i)(\\d[\\d,]*)(?: tokens)? (?:in the (?:messages|prompt|input)|of text input|in your prompt|" +
-		"from the input|`?(?:inputs?|prompt)`? tokens|input tokens)|input length (\\d[\\d,]*)|" +
+	reInput = lazyregexp.New("(?i)(\\d[\\d,]*)(?: tokens)? (?:in the (?:messages|prompt|input)|of text input|" +
+		"in your prompt|from the input|`?(?:inputs?|prompt)`? tokens|input tokens)|input length (\\d[\\d,]*)|" +
 		"prompt (?:contains|has) (\\d[\\d,]*)")
 )
 
