@@ -79,7 +79,7 @@ func (a *attempt) send(ctx context.Context, position int, m *asked, req *model.R
 // announce reserves what the call may take at most, as far as it can be known.
 func (a *attempt) announce(position int, m *asked, req *model.Request, hash string) perdure.CallSpec {
 	spec := perdure.CallSpec{Position: position, Model: m.name, RequestHash: hash}
-	if m.ranked {
+	if m.ranked || m.tool != "" {
 		return spec
 	}
 	r := a.reserve(m, req)
@@ -215,7 +215,7 @@ func (a *attempt) settlement(ctx context.Context, s *sending, req *model.Request
 	if !model.Announces(s.m.Model) {
 		r.Tries = resp.Tries
 	}
-	if resp.Asked != s.m.name {
+	if resp.Asked != s.m.name && s.m.tool == "" {
 		r.Model = resp.Asked
 	}
 	if micros, known := a.e.cost(s.m, resp); known {
@@ -227,6 +227,9 @@ func (a *attempt) settlement(ctx context.Context, s *sending, req *model.Request
 // price is what an answer of a model costs that takes this much, as far as it
 // is known.
 func (e *Executor) price(m *asked, u model.Usage) (micros int64, known bool) {
+	if m.tool != "" {
+		return 0, true
+	}
 	if e.cfg.Price != nil {
 		return e.cfg.Price(m.name, u)
 	}

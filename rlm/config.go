@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -125,6 +126,12 @@ type Config struct {
 	// Default: DefaultModel; SubModel: Model.
 	Model    string `json:"model,omitempty"`
 	SubModel string `json:"sub_model,omitempty"`
+	// SubModels are models that the code of planner repl asks by these names, in addition to
+	// SubModel.
+	SubModels map[string]string `json:"sub_models,omitempty"`
+	// Tools are programs that the models of planners repl and search can have run, by the names
+	// that they call them.
+	Tools map[string]Tool `json:"tools,omitempty"`
 	// BaseURL is the endpoint of an OpenAI-compatible model; empty: the
 	// provider's own.
 	BaseURL string `json:"base_url,omitempty"`
@@ -319,10 +326,16 @@ func decodeStrict(raw []byte, c *Config) error {
 
 func (c Config) withDefaults() Config {
 	c.Schema = normalJSON(c.Schema)
+	c.Tools = maps.Clone(c.Tools)
+	for name, t := range c.Tools {
+		t.Parameters = normalJSON(t.Parameters)
+		c.Tools[name] = t
+	}
 	if len(c.Agents) == 0 {
 		c.Agents = nil
 	}
 	c.useAgent()
+	c.nameSubModels()
 	c.Model = cmp.Or(c.Model, DefaultModel)
 	c.SubModel = cmp.Or(c.SubModel, c.Model)
 	if c.Planner != PlannerModel { // else the plan says
@@ -398,6 +411,8 @@ func (c *Config) problems() []string {
 	c.checkSearch(bad)
 	c.checkRepl(bad, between, oneOf)
 	c.checkFork(bad)
+	c.checkSubModels(bad)
+	c.checkTools(bad)
 	between("search_replies", int64(c.SearchReplies), 1, MaxSearchReplies)
 	c.checkAgents(bad)
 	if c.MinScore != nil {

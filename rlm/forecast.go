@@ -243,7 +243,9 @@ func (f *forecast) search(a *attempt) reply {
 	if a.run.shape != nil {
 		schema = a.run.shape.Text
 	}
-	req := &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + retrieve.DefaultLimits().Instruction(schema)),
+	limits := retrieve.DefaultLimits()
+	limits.Custom = a.run.modelTools()
+	req := &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + limits.Instruction(schema)),
 		Prompt: a.prompt(), MaxOutputTokens: a.answerLimit(), Shared: []int{0}}
 	const state = 1000 // bytes that a request has in addition
 	q := &inquiry{m: a.run.model(&a.l.Task), req: req, more: bytesPerToken*int(a.node.Search) + state, times: 1,

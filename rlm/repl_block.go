@@ -63,8 +63,11 @@ func (a *attempt) runCode(ctx context.Context, run func(context.Context) (engine
 // the lease has ended.
 func (a *attempt) serve(ctx context.Context, c *console, r *engine.Request) (reply engine.Reply, ready bool,
 	err error) {
-	q, isQuery, problem := parseQuery(r)
+	q, isQuery, problem := a.parseQuery(r)
 	switch {
+	case problem != "" && q.tool != "":
+		c.ordinal++
+		return q.reply([]string{errorText(problem)}, c.block.StartedAt), true, nil
 	case problem != "":
 		return engine.Reply{Err: problem}, true, nil
 	case isQuery:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -28,6 +29,8 @@ type subCall struct {
 	place
 	// Hash is that of the function, the model and the prompt.
 	Hash string `json:"hash"`
+	// Tool is the name of the tool that the task runs, empty if it asks a model.
+	Tool string `json:"tool,omitempty"`
 	// From is a completed sub-call with this hash, of a block that was lost, whose answer is taken
 	// over.
 	From perdure.TaskID `json:"from,omitempty"`
@@ -51,6 +54,16 @@ type query struct {
 	prompts  []string
 	model    string
 	batch    bool
+	tool     string // the name of the tool that is called, with its arguments as the prompt
+}
+
+// parseQuery is [parseQuery] of the package, and reads calls of tools.
+func (a *attempt) parseQuery(r *engine.Request) (q query, ok bool, problem string) {
+	if r.Function != engine.ToolFunction {
+		return parseQuery(r)
+	}
+	q, problem = a.run.toolQuery(r)
+	return q, true, problem
 }
 
 // parseQuery reads the arguments of a sub-call; ok is false for other functions. problem is
@@ -107,7 +120,10 @@ func (q *query) hash(prompt string) string {
 // reply is the answer for the code: a string, or a list of strings.
 func (q *query) reply(answers []string, clock time.Time) engine.Reply {
 	var value any = answers
-	if !q.batch {
+	switch {
+	case q.tool != "":
+		value = toolValue(answers[0])
+	case !q.batch:
 		value = answers[0]
 	}
 	raw, err := json.Marshal(value)
@@ -126,6 +142,9 @@ func (a *attempt) refusedModel(name string) string {
 	cfg := &a.run.cfg
 	if name == "" || name == cfg.SubModel || cfg.Agents[name].Model != "" {
 		return ""
+	}
+	if names := sortedNames(cfg.SubModels); len(names) > 0 {
+		return fmt.Sprintf("model %q is not one of this run: name %s, or leave model out", name, strings.Join(names, ", "))
 	}
 	return fmt.Sprintf("model %q is not one of this run; leave model out", name)
 }
@@ -289,6 +308,8 @@ func (a *attempt) subCall(ctx context.Context) error {
 		return err
 	case a.node.Repl != nil:
 		return a.repl(ctx)
+	case a.node.Call.Tool != "":
+		return a.answerTool(ctx)
 	}
 	return a.answerCall(ctx)
 }
@@ -323,6 +344,21 @@ func (a *attempt) answerCall(ctx context.Context) error {
 	return a.l.CompleteCall(last, x.sending.call.ID, call, perdure.Result{Text: x.resp.Text, Data: raw, KeepCalls: true})
 }
 
+// answerTool runs the tool that the code of a REPL called: its output is the result.
+func (a *attempt) answerTool(ctx context.Context) error {
+	timed, stop := a.timed(ctx)
+	defer stop()
+	if over := a.outOfTime(timed); over != nil {
+		return over
+	}
+	name, arguments, _ := strings.Cut(a.l.Task.Prompt, " ")
+	text, data, err := a.runTool(timed, 0, name, arguments)
+	if err != nil {
+		return a.interrupted(timed, err)
+	}
+	return a.complete(ctx, text, &data)
+}
+
 // callSpec is the record of the task that answers a prompt of a query.
 func (a *attempt) callSpec(ctx context.Context, c *console, q *query, slot int) (perdure.TaskSpec, error) {
 	prompt := q.prompts[slot]
@@ -331,7 +367,7 @@ func (a *attempt) callSpec(ctx context.Context, c *console, q *query, slot int) 
 	if err != nil {
 		return perdure.TaskSpec{}, err
 	}
-	n := &node{Version: planVersion, Total: 1, Call: &subCall{c.place(slot), hash, from}}
+	n := &node{Version: planVersion, Total: 1, Call: &subCall{place: c.place(slot), Hash: hash, From: from, Tool: q.tool}}
 	if q.recursive() && a.l.Task.Depth+1 < *a.run.cfg.MaxDepth {
 		n.Repl = a.node.Repl
 	}
@@ -340,6 +376,9 @@ func (a *attempt) callSpec(ctx context.Context, c *console, q *query, slot int) 
 		return perdure.TaskSpec{}, err
 	}
 	agent := a.l.Task.Agent
+	if q.tool != "" {
+		agent = ""
+	}
 	if q.model != "" && q.model != a.run.cfg.SubModel {
 		agent = q.model
 	}

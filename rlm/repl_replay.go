@@ -149,8 +149,11 @@ func (a *attempt) replayBlock(ctx context.Context, c *console, b *record.Block, 
 // recordedReply answers a request of the code from the records. What they do not have is an
 // exception of the code, which shows as a difference.
 func (a *attempt) recordedReply(ctx context.Context, c *console, r *engine.Request) (engine.Reply, error) {
-	q, isQuery, problem := parseQuery(r)
+	q, isQuery, problem := a.parseQuery(r)
 	switch {
+	case problem != "" && q.tool != "":
+		c.ordinal++
+		return q.reply([]string{errorText(problem)}, c.block.StartedAt), nil
 	case problem != "":
 		return engine.Reply{Err: problem}, nil
 	case r.Function == "budget":

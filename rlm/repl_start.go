@@ -200,9 +200,10 @@ func (a *attempt) tryEngine(ctx context.Context, contents engine.Contents) (engi
 	switch name := a.node.Repl.Engine; name {
 	case EnginePython:
 		return a.e.python.Start(ctx, python.Config{Program: a.e.cfg.Python, Contents: contents,
-			Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
+			Tools: sortedNames(a.run.tools), Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
 	case EngineStarlark:
-		return starlark.Start(ctx, starlark.Config{Contents: contents, Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
+		return starlark.Start(ctx, starlark.Config{Contents: contents, Tools: sortedNames(a.run.tools), Hidden: hidden,
+			Unsandboxed: a.e.cfg.Unsandboxed})
 	default:
 		return nil, failf(KindEngine, "engine %q of the REPL is not known to this version", name)
 	}
@@ -245,7 +246,8 @@ func (a *attempt) setReader(c *console) {
 func (a *attempt) describe(c *console, contents *engine.Contents) error {
 	plan := a.node.Repl
 	f := turn.Facts{Question: a.prompt(), System: a.system(), Language: "Python", Turns: plan.Turns,
-		SubCallBytes: plan.SubCallBytes, Recursive: a.l.Task.Depth+1 < *a.run.cfg.MaxDepth}
+		SubCallBytes: plan.SubCallBytes, Models: sortedNames(a.run.cfg.SubModels),
+		Tools: a.run.describeTools(), Recursive: a.l.Task.Depth+1 < *a.run.cfg.MaxDepth}
 	if plan.Engine == EngineStarlark {
 		f.Language = "Starlark"
 	}

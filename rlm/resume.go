@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
@@ -26,6 +28,8 @@ type Changes struct {
 	Model    *string `json:"model,omitempty"`
 	SubModel *string `json:"sub_model,omitempty"`
 	BaseURL  *string `json:"base_url,omitempty"`
+	// SubModels replaces sub-models by name, and adds others.
+	SubModels map[string]string `json:"sub_models,omitempty"`
 	// MaxAttempts is how often each missing part is tried.
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 	// SearchReplies is how often the model of a search is asked at most.
@@ -61,7 +65,7 @@ func (e *Executor) Resume(ctx context.Context, req ResumeRequest) (perdure.Recov
 		return report, err
 	}
 	ended := tree.State == perdure.Partial || tree.State == perdure.Failed
-	if !ended && (tree.State.Terminal() || *changes == (Changes{})) {
+	if !ended && (tree.State.Terminal() || changes.isEmpty()) {
 		return e.cfg.Store.Recover(ctx, tree.ID, req.Owner)
 	}
 	before, err := ParseConfig(tree.Config)
@@ -110,6 +114,14 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 	set(&cfg.Model, c.Model)
 	set(&cfg.SubModel, c.SubModel)
 	set(&cfg.BaseURL, c.BaseURL)
+	if len(c.SubModels) > 0 {
+		named := maps.Clone(c.SubModels)
+		for name := range cfg.SubModels {
+			named[name] = cmp.Or(named[name], cfg.SubModels[name])
+			delete(cfg.Agents, name) // made of it again
+		}
+		cfg.SubModels = named
+	}
 	set(&cfg.BudgetUSD, c.BudgetUSD)
 	set(&cfg.BudgetTokens, c.BudgetTokens)
 	set(&cfg.BudgetCalls, c.BudgetCalls)
@@ -122,6 +134,13 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 		return cfg, err
 	}
 	return ParseConfig(raw)
+}
+
+// isEmpty reports whether nothing is changed.
+func (c *Changes) isEmpty() bool {
+	rest := *c
+	rest.SubModels = nil
+	return len(c.SubModels) == 0 && reflect.DeepEqual(rest, Changes{})
 }
 
 func set[T any](field *T, value *T) {

@@ -17,6 +17,7 @@ import (
 // the answer.
 type mortal struct {
 	*mock.Model
+	instead model.Model // answers, if set
 
 	mu    sync.Mutex // guards the fields below
 	left  int        // requests until death; negative: immortal
@@ -33,7 +34,11 @@ func (m *mortal) Generate(ctx context.Context, req *model.Request) (*model.Respo
 		kill()
 		return nil, model.Canceled(ctx)
 	}
-	resp, err := m.Model.Generate(ctx, req)
+	by := model.Model(m.Model)
+	if m.instead != nil {
+		by = m.instead
+	}
+	resp, err := by.Generate(ctx, req)
 	if now {
 		kill()
 	}

@@ -48,6 +48,8 @@ type asked struct {
 	// quiet models write no answer of a task: what they say is not shown while
 	// it arrives.
 	quiet bool
+	// tool is the name of the tool that this is; empty for a model.
+	tool string
 	// again, when set, is called before a request is sent again. An error ends the call.
 	again func(ctx context.Context) error
 }
@@ -75,7 +77,8 @@ func (c *Config) modelOptions() ModelOptions {
 // team are the models of a run.
 type team struct {
 	models   [2]*asked // of the root, and of the tasks below
-	judge    *judge    // nil when nothing is scored
+	tools    map[string]*tool
+	judge    *judge // nil when nothing is scored
 	escalate escalation
 }
 
@@ -90,11 +93,24 @@ func findTeam(res Resolver, cfg *Config) (t team, err error) {
 			return t, err
 		}
 	}
+	for _, name := range sortedNames(cfg.SubModels) { // a missing key shows at the start
+		if _, err := resolveModel(res, cfg.SubModels[name], cfg.modelOptions()); err != nil {
+			return t, titled("sub-model "+name, err)
+		}
+	}
+	if t.tools, err = findTools(res, cfg); err != nil {
+		return t, err
+	}
 	if t.judge, err = findJudge(res, cfg); err != nil {
 		return t, err
 	}
 	t.escalate, err = findEscalation(res, cfg)
 	return t, err
+}
+
+// titled returns an error with what it is about.
+func titled(what string, err error) error {
+	return &perdure.Error{Code: perdure.CodeOf(err), Op: what, Msg: err.Error(), Hint: perdure.HintOf(err)}
 }
 
 func resolveModel(res Resolver, name string, opt ModelOptions) (*asked, error) {

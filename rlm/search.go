@@ -2,10 +2,12 @@ package rlm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/quote"
@@ -26,18 +28,20 @@ func (a *attempt) search(ctx context.Context) error {
 		return over
 	}
 	limits := retrieve.DefaultLimits()
+	limits.Custom = a.run.modelTools()
 	schema := ""
 	if a.run.shape != nil {
 		schema = a.run.shape.Text
 	}
-	s, err := retrieve.Open(timed, retrieve.Config{Limits: limits, Question: a.prompt(), Reader: a.run.reader,
-		Find: a.find, Room: 4 * int(a.node.Search), Schema: schema})
+	m := *a.run.model(&a.l.Task)
+	m.quiet = true // most replies are requests
+	h := &hunt{a: a, m: &m, limits: limits, schema: schema}
+	var err error
+	h.s, err = retrieve.Open(timed, retrieve.Config{Limits: limits, Question: a.prompt(), Reader: a.run.reader,
+		Find: a.find, Call: h.runTool, Room: 4 * int(a.node.Search), Schema: schema})
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
-	m := *a.run.model(&a.l.Task)
-	m.quiet = true // most replies are requests
-	h := &hunt{a: a, m: &m, s: s, limits: limits, schema: schema}
 	text, data, err := h.run(timed)
 	if errors.Is(err, errStopping) {
 		return a.release(ctx)
@@ -176,6 +180,47 @@ func (h *hunt) request(reply int, t searchTerms) *model.Request {
 		req.Tools = h.limits.Tools()
 	}
 	return req
+}
+
+// toolPosition is where the calls of tools in a search begin in the journal.
+const toolPosition = 1 << 10
+
+// runTool runs a tool that a reply requested. Where the budget pays for no call but that of the
+// answer, it is not run, which is recorded: a repeated search reads the same.
+func (h *hunt) runTool(ctx context.Context, reply, number int, r retrieve.Request) (string, error) {
+	a := h.a
+	t := a.run.tools[r.Kind]
+	object, problem := t.checkArguments(json.RawMessage(r.Text))
+	if problem != "" {
+		return errorText(problem), nil
+	}
+	position := toolPosition + reply*h.limits.Requests + number
+	req := &model.Request{Prompt: string(object)}
+	spec := perdure.CallSpec{Position: position, Model: t.by.name, RequestHash: model.Hash(t.by.name, req)}
+	call, known, err := a.l.FindCall(ctx, spec)
+	if err != nil || known {
+		return call.Response, a.interrupted(ctx, err)
+	}
+	rest, err := h.rest(ctx)
+	if err != nil {
+		return "", err
+	}
+	if rest.calls <= 1 {
+		return h.refuseTool(ctx, spec)
+	}
+	text, data, err := a.runTool(ctx, position, r.Kind, string(object))
+	h.data.addNotes(data.Notes)
+	return text, err
+}
+
+// refuseTool records that a tool was not run.
+func (h *hunt) refuseTool(ctx context.Context, spec perdure.CallSpec) (string, error) {
+	call, _, err := h.a.l.BeginCall(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	text := errorText("the budget pays for no further call but that of the answer")
+	return text, h.a.l.SettleCall(ctx, call.ID, perdure.CallResult{Response: text, NotSent: true, CostMicros: new(int64)})
 }
 
 // answer checks the quotes of the answer and says what it rests on.

@@ -35,7 +35,10 @@ func (c *Config) checkSearch(bad func(field, format string, args ...any)) {
 }
 
 // writesNothing reports whether the root's model only ranks passages.
-func (c *Config) writesNothing() bool { return c.Model == extract.Name }
+func (c *Config) writesNothing() bool { return c.writesNothingAs(c.Model) }
+
+// writesNothingAs reports whether a model only ranks passages.
+func (c *Config) writesNothingAs(name string) bool { return name == extract.Name }
 
 // useSearch makes the root a search.
 func (p *planning) useSearch(root *node) error {
@@ -46,7 +49,9 @@ func (p *planning) useSearch(root *node) error {
 	if err != nil {
 		return err
 	}
-	room := min(direct.text-model.EstimateTokens(len(retrieve.DefaultLimits().Instruction(""))), maxSearchTokens)
+	limits := retrieve.DefaultLimits()
+	limits.Custom = p.modelTools()
+	room := min(direct.text-model.EstimateTokens(len(limits.Instruction(""))), maxSearchTokens)
 	if room < leastSearchTokens {
 		return invalid(fmt.Sprintf("planner search: there is room for %d tokens of text in the %d of model %q; it needs %d",
 			max(room, 0), direct.window, p.models[0].name, leastSearchTokens),

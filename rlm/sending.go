@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -27,12 +28,34 @@ type sending struct {
 
 // generate asks the model.
 func (s *sending) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	if s.m.tool != "" {
+		return s.runTool(ctx, req)
+	}
 	if model.Announces(s.m.Model) {
 		req.OnSend, req.OnFailed = s.send, s.settle
 	} else if err := s.send(ctx, ""); err != nil {
 		return nil, model.Stopped(err, 0)
 	}
 	return s.m.Generate(ctx, req)
+}
+
+// runTool runs a tool. Its failure is an answer, unless the tool could not be started or was
+// stopped.
+func (s *sending) runTool(ctx context.Context, req *model.Request) (*model.Response, error) {
+	if model.Announces(s.m.Model) {
+		req.OnSend = s.send
+	} else if err := s.send(ctx, ""); err != nil {
+		return nil, model.Stopped(err, 0)
+	}
+	resp, err := s.m.Generate(ctx, req)
+	switch {
+	case err != nil && (!s.begun || ctx.Err() != nil):
+		return nil, err
+	case err != nil:
+		resp = failedTool(s.m, err)
+	}
+	resp.Usage, resp.CostMicros, resp.Text = model.Usage{}, nil, clip.Storable(resp.Text)
+	return resp, nil
 }
 
 // send begins the call of a request, see [model.Request.OnSend].

@@ -69,9 +69,10 @@ func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg str
 			}
 			c.Model = a.anchor(l.Model)
 		}
-		if cmd.Flags().Changed("sub-model") {
+		if env.Changed(cmd, "sub-model") {
 			c.SubModel = a.anchor(l.SubModel)
 		}
+		a.nameModels(cmd, l, c)
 		for _, name := range []string{"model", "sub-model", "base-url"} {
 			if url := a.baseURL(l); cmd.Flags().Changed(name) && url != "" { // otherwise that of the tree
 				c.BaseURL = url

@@ -99,9 +99,13 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 		"base_url": a.baseURL(l), "max_attempts": l.MaxAttempts, "budget_usd": l.BudgetUSD,
 		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "max_nodes": l.MaxNodes,
 		"timeout": rlm.Duration(limit), "search_replies": f.replies} {
-		if cmd.Flags().Changed(strings.ReplaceAll(name, "_", "-")) {
+		if env.Changed(cmd, strings.ReplaceAll(name, "_", "-")) {
 			given[name] = value
 		}
+	}
+	var c rlm.Config
+	if a.nameModels(cmd, l, &c); c.SubModels != nil {
+		given["sub_models"] = c.SubModels
 	}
 	if given["model"] != nil || given["sub_model"] != nil {
 		if err := checkBaseURL(cmd, l); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,7 @@ type runFlags struct {
 	contextWindow int
 	searchReplies int
 	repl          replFlags
+	tools         []string
 	maxOutput     int
 	temperature   float64
 	seed          int64
@@ -90,6 +92,8 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
 	fl.IntVar(&f.searchReplies, "search-replies", 0, "`N` maximum replies of the model in planner search; default: 12")
 	f.repl.register(cmd)
+	fl.StringArrayVar(&f.tools, "tool", nil, "`NAME=exec:COMMAND` program that the model of planner repl or search can "+
+		"have run, with a JSON object on standard input; settings (tools) can describe it; repeatable")
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
 	fl.IntVar(&f.maxOutput, "max-output-tokens", 0, "`N` maximum tokens of an answer, sent with each request and "+
 		"reserved within budgets; default: 4096, or a quarter of a small window")
@@ -101,7 +105,7 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 // groupRunFlags puts the flags into groups. Those that the command does not have are left out.
 func groupRunFlags(cmd *cobra.Command) {
 	env.GroupFlags(cmd,
-		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
+		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent tool max-file-size cache"},
 		env.FlagGroup{Title: "Limits", Flags: "dry-run budget-usd budget-tokens budget-calls confirm-above yes timeout " +
 			"concurrency max-output-tokens"},
 		env.FlagGroup{Title: "Answer", Flags: "json cite schema name detach trust"},
@@ -139,9 +143,12 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	if c.SearchAbove == 0 {
 		c.SearchAbove = rlm.NeverSearch
 	}
-	if err := cmp.Or(f.repl.apply(cmd, &c), f.quality.apply(a, cmd, l, &c), f.plan.apply(a, cmd, l, &c)); err != nil {
+	err := cmp.Or(f.repl.apply(cmd, &c), f.addTools(a, l, &c), f.quality.apply(a, cmd, l, &c),
+		f.plan.apply(a, cmd, l, &c))
+	if err != nil {
 		return nil, err
 	}
+	a.nameModels(cmd, l, &c)
 	if cmd.Flags().Changed("temperature") {
 		c.Temperature = &f.temperature
 	}
@@ -154,6 +161,44 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	}
 	_, err = rlm.ParseConfig(raw) // before the context is read
 	return raw, err
+}
+
+// addTools adds the tools of the flags and, for planners that have tools, those of the settings. A
+// flag replaces the program of the settings, and keeps its description.
+func (f *runFlags) addTools(a *app, l *config.Loaded, c *rlm.Config) error {
+	c.Tools = make(map[string]rlm.Tool)
+	for name, t := range l.Tools {
+		c.Tools[name] = rlm.Tool{Command: t.Command, Description: t.Description, Parameters: json.RawMessage(t.Parameters)}
+	}
+	given := make(map[string]bool)
+	for _, text := range f.tools {
+		name, command, ok := strings.Cut(text, "=")
+		if !ok || given[name] {
+			return env.UsageError("write for example --tool weather=exec:./weather.sh, each name once",
+				"--tool: %q is not NAME=exec:COMMAND", text)
+		}
+		given[name] = true
+		t := c.Tools[name]
+		t.Command = a.anchor(command)
+		c.Tools[name] = t
+	}
+	if c.Planner != rlm.PlannerRepl && c.Planner != rlm.PlannerSearch {
+		maps.DeleteFunc(c.Tools, func(name string, _ rlm.Tool) bool { return !given[name] })
+	}
+	return nil
+}
+
+// nameModels adds the sub-models that have names.
+func (a *app) nameModels(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
+	for name, model := range env.Named(cmd, "sub-model") {
+		if c.SubModels == nil {
+			c.SubModels = make(map[string]string)
+		}
+		c.SubModels[name] = a.anchor(model)
+		if anyModel("openai:", model) {
+			c.BaseURL = cmp.Or(c.BaseURL, l.BaseURL, a.Getenv("OPENAI_BASE_URL"))
+		}
+	}
 }
 
 // parseOverlap parses "200" or "10%"; shared is -1 for "0".
@@ -229,7 +274,8 @@ func (a *app) baseURL(l *config.Loaded) string {
 
 // checkBaseURL returns an error for a --base-url that no model uses.
 func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
-	if !cmd.Flags().Changed("base-url") || anyModel("openai:", l.Model, l.SubModel, l.Judge) ||
+	named := slices.Collect(maps.Values(env.Named(cmd, "sub-model")))
+	if !cmd.Flags().Changed("base-url") || anyModel("openai:", append(named, l.Model, l.SubModel, l.Judge)...) ||
 		!anyModel("anthropic:", l.Model, l.SubModel) {
 		return nil
 	}

@@ -83,7 +83,7 @@ func (a *app) addAgents(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
 		return
 	}
 	c.Model = ""
-	if !cmd.Flags().Changed("sub-model") {
+	if !env.Changed(cmd, "sub-model") {
 		c.SubModel = ""
 	}
 	if chosen.BaseURL != "" && !cmd.Flags().Changed("base-url") {

@@ -292,16 +292,20 @@ func (l *Loaded) IgnoreActing() {
 }
 
 func (l *Loaded) ignore(key string) {
-	name := agentName(key)
-	if name == "" {
+	entry := entryName(key)
+	if entry == "" {
 		s, _ := find(&l.Config, key)
 		_ = s.set(s.def) // TestDefaults checks the defaults
 		l.origins[key] = origin{kind: OriginDefault}
 		return
 	}
-	delete(l.Agents, name)
+	if section, name, _ := strings.Cut(entry, "."); section == toolSection {
+		delete(l.Tools, name)
+	} else {
+		delete(l.Agents, name)
+	}
 	for _, k := range sortedKeys(l.origins) {
-		if agentName(k) == name {
+		if entryName(k) == entry {
 			delete(l.origins, k)
 		}
 	}

@@ -57,27 +57,36 @@ func temperature(value any) string {
 	return ""
 }
 
-// agentName returns the profile's name in the key of a profile or of its field, or "".
-func agentName(key string) string {
-	rest, _ := strings.CutPrefix(key, agentSection+".")
-	if rest == key {
+// entryName returns the entry of a section of named entries in the key of the entry or of its
+// field, as "agents.NAME" or "tools.NAME"; else "".
+func entryName(key string) string {
+	section, rest, _ := strings.Cut(key, ".")
+	name, _, _ := strings.Cut(rest, ".")
+	if section != agentSection && section != toolSection || name == "" {
 		return ""
 	}
-	name, _, _ := strings.Cut(rest, ".")
-	return name
+	return section + "." + name
 }
 
-// isAgentSection reports whether key is "agents" or "agents.NAME".
-func isAgentSection(key string) bool {
-	name := agentName(key)
-	return key == agentSection || name != "" && key == agentSection+"."+name
+// entrySettings returns the settings of an entry of c, which it creates.
+func entrySettings(c *Config, entry string) []setting {
+	section, name, _ := strings.Cut(entry, ".")
+	if section == toolSection {
+		return toolSettings(c, name)
+	}
+	return agentSettings(c, name)
 }
 
-// loadAgents sets the profiles of the file.
-func (l *Loaded) loadAgents(file map[string]given) []error {
+// isEntrySection reports whether key is a section of named entries or one of its entries.
+func isEntrySection(key string) bool {
+	return key == agentSection || key == toolSection || key == entryName(key) && key != ""
+}
+
+// loadEntries sets the profiles and tools of the file.
+func (l *Loaded) loadEntries(file map[string]given) []error {
 	var problems []error
 	for _, key := range sortedKeys(file) {
-		if agentName(key) == "" {
+		if entryName(key) == "" {
 			continue
 		}
 		if s, ok := find(&l.Config, key); ok {
@@ -87,11 +96,18 @@ func (l *Loaded) loadAgents(file map[string]given) []error {
 	return problems
 }
 
-// all returns the settings of the table and of the profiles.
+// all returns the settings of the table, of the profiles and of the tools.
 func (l *Loaded) all() []setting {
 	all := settings(&l.Config)
+	var entries []string
 	for _, name := range sortedKeys(l.Agents) {
-		for _, s := range agentSettings(&l.Config, name) {
+		entries = append(entries, agentSection+"."+name)
+	}
+	for _, name := range sortedKeys(l.Tools) {
+		entries = append(entries, toolSection+"."+name)
+	}
+	for _, entry := range entries {
+		for _, s := range entrySettings(&l.Config, entry) {
 			if _, set := l.origins[s.key]; set {
 				all = append(all, s)
 			}

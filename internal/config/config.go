@@ -35,6 +35,8 @@ type Config struct {
 	Judge string
 	// Agents are the profiles by name; nil if there are none.
 	Agents map[string]*Agent
+	// Tools are the tools of the models by name; nil if there are none.
+	Tools map[string]*Tool
 	// Store is the URL of a PostgreSQL store. Empty: the SQLite file in the
 	// .perdure folder.
 	Store string
@@ -178,7 +180,7 @@ func Load(src Sources) (*Loaded, error) {
 			problems = append(problems, l.apply(s, g)...)
 		}
 	}
-	problems = append(problems, l.loadAgents(file)...)
+	problems = append(problems, l.loadEntries(file)...)
 	l.acting = l.findActing(file)
 	problems = append(problems, unknownFlags(src.Flags)...)
 	l.Warnings = nearlyVariables(env)

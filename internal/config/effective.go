@@ -86,6 +86,7 @@ func Sections() []Section {
 	return []Section{
 		{agentSection, "profiles for --agent and for tasks of a plan: model, base_url, system, temperature, " +
 			"max_output_tokens, by name"},
+		{toolSection, "tools of the models of planners repl and search: command, description, parameters, by name"},
 		{hook.SettingsKey, "commands and URLs that loops call: hook, command or url, name, timeout, on_fault (continue or " +
 			"block)"},
 		{chainsKey, "agents and their fallbacks, by the type of task"},
@@ -103,7 +104,7 @@ func Template() string {
 	for _, s := range settings(&c) {
 		fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.help, s.key, s.yaml())
 	}
-	b.WriteString(agentTemplate + hookTemplate + metricTemplate + detectionTemplate)
+	b.WriteString(agentTemplate + toolTemplate + hookTemplate + metricTemplate + detectionTemplate)
 	return b.String()
 }
 

@@ -198,7 +198,7 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 
 func isSection(key string) bool {
 	within := func(s setting) bool { return strings.HasPrefix(s.key, key+".") }
-	return isAgentSection(key) || slices.ContainsFunc(settings(new(Config)), within)
+	return isEntrySection(key) || slices.ContainsFunc(settings(new(Config)), within)
 }
 
 // unknownKey returns the problem of an unknown key: the nearest known one, or the keys of its
@@ -232,8 +232,8 @@ func knownKeys(key string) []string {
 	for _, s := range Sections() {
 		more = append(more, s.Key)
 	}
-	if name := agentName(key); name != "" {
-		table, more = agentSettings(new(Config), name), nil
+	if entry := entryName(key); entry != "" {
+		table, more = entrySettings(new(Config), entry), nil
 	}
 	var known []string
 	for _, s := range table {

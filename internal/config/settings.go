@@ -147,11 +147,11 @@ const noLimit = "none"
 // maxBudget bounds budgets, so that their sums do not overflow.
 const maxBudget = 1_000_000_000_000_000
 
-// find returns the setting of a key, also one of a profile.
+// find returns the setting of a key, also one of a profile or a tool.
 func find(c *Config, key string) (setting, bool) {
 	table := settings(c)
-	if name := agentName(key); name != "" {
-		table = agentSettings(c, name)
+	if entry := entryName(key); entry != "" {
+		table = entrySettings(c, entry)
 	}
 	i := slices.IndexFunc(table, func(s setting) bool { return s.key == key })
 	if i < 0 {
@@ -249,7 +249,7 @@ func (s setting) verify(kind string) string {
 	}
 	if s.secret != nil && kind == OriginFile && s.secret(s.text()) != s.text() {
 		problem := "contains a password, which is not allowed in a file"
-		if agentName(s.key) == "" {
+		if entryName(s.key) == "" {
 			problem += "; set " + s.variable() + " instead"
 		}
 		return problem

@@ -30,14 +30,13 @@ func (d *Daemon) checkSupervised(op, kind string, config json.RawMessage) error 
 			return err
 		}
 	}
-	models, endpoints := named(&asked)
-	ownModels, ownEndpoints := named(&own)
-	for _, name := range models {
+	ownModels, ownEndpoints := own.Models(), own.Endpoints()
+	for _, name := range asked.Models() {
 		if strings.HasPrefix(name, schemeExec+":") && !slices.Contains(ownModels, name) {
 			return refuseSupervised(op, "model "+shownName(name))
 		}
 	}
-	for _, url := range endpoints {
+	for _, url := range asked.Endpoints() {
 		if !slices.Contains(ownEndpoints, url) {
 			return refuseSupervised(op, "requests to base URL "+model.Redact(url))
 		}
@@ -50,16 +49,4 @@ func refuseSupervised(op, what string) error {
 		Msg: "the daemon executes no " + what + " for a program that a loop or a run has started",
 		Hint: "use what the daemon's settings name, or --socket with a path where no daemon listens: the command then " +
 			"executes the tree itself"}
-}
-
-// named returns the models, the judge among them, and the endpoints that a configuration names.
-func named(c *rlm.Config) (models, endpoints []string) {
-	chains, urls := []string{c.Model, c.SubModel, c.Judge, c.EscalateModel}, []string{c.BaseURL}
-	for _, a := range c.Agents {
-		chains, urls = append(chains, a.Model), append(urls, a.BaseURL)
-	}
-	for _, chain := range chains {
-		models = append(models, model.ChainNames(chain)...)
-	}
-	return models, slices.DeleteFunc(urls, func(url string) bool { return url == "" })
 }

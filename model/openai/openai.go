@@ -84,8 +84,7 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
-		MaxAnswer: cfg.MaxResponseBytes,
-		NoSchema:  cfg.NoSchema, NoTools: cfg.NoTools,
+		NoSchema: cfg.NoSchema, NoTools: cfg.NoTools,
 	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)

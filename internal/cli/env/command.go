@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
@@ -100,7 +101,13 @@ func SettingFlags(cmd *cobra.Command, keys ...string) {
 
 // SettingFlag adds the flag of a setting.
 func SettingFlag(cmd *cobra.Command, key config.Key) {
-	flag := cmd.Flags().VarPF(&settingValue{text: key.Default, kind: key.Value}, key.Flag, "", key.Help)
+	value := &settingValue{text: key.Default, kind: key.Value}
+	if key.Name == "sub_model" {
+		cmd.Flags().Var(&namedValue{settingValue: value}, key.Flag, key.Help+
+			"; NAME=MODEL, repeatable, is one that code of planner repl asks by name")
+		return
+	}
+	flag := cmd.Flags().VarPF(value, key.Flag, "", key.Help)
 	if key.Value == "" {
 		flag.NoOptDefVal = "true"
 	}
@@ -121,6 +128,55 @@ func (v *settingValue) Set(text string) error {
 
 // Type returns the value's name.
 func (v *settingValue) Type() string { return cmp.Or(v.kind, "bool") }
+
+// namedValue is the text of a flag that is repeated to give further values names: NAME=VALUE.
+type namedValue struct {
+	*settingValue
+	named   map[string]string
+	unnamed bool
+}
+
+// Set stores a value under its name if it has one. Names of models have a colon, and names of
+// values have none.
+func (v *namedValue) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || strings.ContainsAny(name, ":/ ") {
+		v.unnamed = true
+		return v.settingValue.Set(text)
+	}
+	if _, twice := v.named[name]; twice {
+		return fmt.Errorf("name %q was given twice", name)
+	}
+	if v.named == nil {
+		v.named = make(map[string]string)
+	}
+	v.named[name] = value
+	return nil
+}
+
+// Named returns the values of a flag that have names, by name; nil if there are none.
+func Named(cmd *cobra.Command, flag string) map[string]string {
+	f := cmd.Flags().Lookup(flag)
+	if f == nil {
+		return nil
+	}
+	v, ok := f.Value.(*namedValue)
+	if !ok {
+		return nil
+	}
+	return v.named
+}
+
+// Changed reports whether a flag was given a value without a name.
+func Changed(cmd *cobra.Command, flag string) bool {
+	f := cmd.Flags().Lookup(flag)
+	return f != nil && isChanged(f)
+}
+
+func isChanged(f *pflag.Flag) bool {
+	v, ok := f.Value.(*namedValue)
+	return f.Changed && (!ok || v.unnamed)
+}
 
 // Complete offers values of a flag to the shell.
 func Complete[T ~string](cmd *cobra.Command, flag string, values ...T) {

@@ -37,7 +37,7 @@ func (e *Env) LoadUntrusted(cmd *cobra.Command, dir string) (*config.Loaded, err
 	flags := make(map[string]string)
 	for _, key := range config.Keys() {
 		f := cmd.Flags().Lookup(key.Flag)
-		if f == nil || !f.Changed {
+		if f == nil || !isChanged(f) {
 			continue
 		}
 		if err := checkBudget(f); err != nil {

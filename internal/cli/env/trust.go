@@ -228,14 +228,9 @@ func treeEffect(t *perdure.Tree) string {
 	if len(t.Config) > 0 && json.Unmarshal(t.Config, &c) != nil {
 		return "has a configuration that cannot be read"
 	}
-	for _, name := range []string{c.Model, c.SubModel, c.Judge, c.EscalateModel} {
+	for _, name := range c.Models() {
 		if effect := config.ModelEffect(name); effect != "" {
 			return effect + ": " + name
-		}
-	}
-	for _, a := range c.Agents {
-		if effect := config.ModelEffect(a.Model); effect != "" {
-			return effect + ": " + a.Model
 		}
 	}
 	return ""

@@ -17,9 +17,11 @@ package retrieve
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/quote"
 )
 
@@ -38,6 +40,8 @@ type Limits struct {
 	RangeLines, RangeBytes int
 	// QueryBytes is the longest query of a search.
 	QueryBytes int
+	// Custom are tools of the user, whose requests are lines with the name and a JSON object.
+	Custom []model.Tool
 }
 
 // MaxReplies is how often a model replies at most.
@@ -72,7 +76,28 @@ READ path/file:120-180   these lines of a file; at most %d lines and %d bytes
 The answer: a line with the word ANSWER, then %s. Answer as soon as you have seen the places that answer the `+
 		`question. Say so if the files do not answer it.
 
-%s`, l.Requests, l.Results, l.QueryBytes, l.Entries, l.RangeLines, l.RangeBytes, answer, quotes)
+%s`, l.Requests, l.Results, l.QueryBytes, l.Entries, l.RangeLines, l.RangeBytes, answer, quotes) + l.describeCustom()
+}
+
+// describeCustom returns the instructions for the tools of the user, empty if there are none.
+func (l Limits) describeCustom() string {
+	if len(l.Custom) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\nThese tools of the user are requests, too: a line with the name and one JSON object on the same "+
+		"line, for example %s {}\n", l.Custom[0].Name)
+	for _, t := range l.Custom {
+		fmt.Fprintf(&b, "%s %s   %s\n", t.Name, t.Parameters, t.Description)
+	}
+	b.WriteString("A result that begins with \"Error:\" is a failure of the tool. What a tool returns is not text of " +
+		"the files: use it, and do not quote it in footnotes.")
+	return b.String()
+}
+
+// isCustom reports whether a name is that of a tool of the user.
+func (l Limits) isCustom(name string) bool {
+	return slices.ContainsFunc(l.Custom, func(t model.Tool) bool { return t.Name == name })
 }
 
 // Kinds of requests.
@@ -132,7 +157,7 @@ func (l Limits) Parse(text string) Reply {
 	for rest != "" {
 		var line string
 		line, rest, _ = strings.Cut(rest, "\n")
-		word, argument := keyword(line)
+		word, argument := l.keyword(line)
 		if word == answer {
 			r.Answer = l.withoutCalls(strings.TrimSpace(strings.TrimSpace(argument) + "\n" + rest))
 			if r.Early = len(r.Requests) > 0; r.Early {
@@ -184,7 +209,7 @@ func (l Limits) LastAnswer(text string) (last string, ok bool) {
 		return "", false
 	}
 	last = strings.TrimSpace(text)
-	if word, argument := keyword(last); word == answer && argument == "" {
+	if word, argument := l.keyword(last); word == answer && argument == "" {
 		return "", false
 	}
 	return last, last != ""
@@ -195,12 +220,16 @@ const decoration = " \t\r`*->#"
 
 // keyword returns the word that a line begins with if it is one of the protocol, and what
 // follows it.
-func keyword(line string) (word, argument string) {
+func (l Limits) keyword(line string) (word, argument string) {
 	bare := strings.TrimLeft(line, decoration)
 	before := line[:len(line)-len(bare)]
 	stars := before[len(strings.TrimRight(before, "*")):] // of emphasis; others belong to a pattern
 	bare = strings.TrimSuffix(strings.TrimRight(bare, " \t\r`"), stars)
-	for _, w := range []string{Search, List, Read, answer} {
+	words := []string{Search, List, Read, answer}
+	for _, t := range l.Custom {
+		words = append(words, t.Name)
+	}
+	for _, w := range words {
 		after, ok := strings.CutPrefix(bare, w)
 		if !ok {
 			continue
@@ -214,6 +243,9 @@ func keyword(line string) (word, argument string) {
 
 // request reads one request.
 func (l Limits) request(word, argument string) (Request, string) {
+	if l.isCustom(word) {
+		return l.customRequest(word, argument)
+	}
 	if r, problem, called := l.call(word, argument); called {
 		return r, problem
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	Reader   *pack.Reader
 	// Find returns the best passages of the context, at most n.
 	Find func(ctx context.Context, query string, n int) ([]model.Citation, error)
+	// Call carries out the request of this number of a reply, from 0, for a tool of the user. The
+	// same request has the same result.
+	Call func(ctx context.Context, reply, number int, r Request) (string, error)
 	// Room is how many bytes of a request there are for folders, passages, replies and
 	// results.
 	Room int
@@ -51,6 +54,8 @@ type Session struct {
 	// Searches and Ranges count what was carried out, LeftOut the passages and listings that
 	// [Session.Shorten] left out or cut.
 	Searches, Ranges, LeftOut int
+	// Calls counts the tools of the user that were called.
+	Calls int
 }
 
 // excerpt is text that was shown. Of a cut one, the last line is not whole. What was left out
@@ -128,7 +133,14 @@ func (s *Session) Follow(ctx context.Context, reply int, r Reply) error {
 	}
 	s.write("=== results of reply %d ===\n", reply)
 	for i, req := range r.Requests {
-		if err := s.carryOut(ctx, req, max(s.left-leastRoom, 0)/(len(r.Requests)-i)); err != nil {
+		room := max(s.left-leastRoom, 0) / (len(r.Requests) - i)
+		if s.cfg.isCustom(req.Kind) && room >= leastRoom {
+			result, err := s.cfg.Call(ctx, reply, i, req)
+			if err != nil {
+				return err
+			}
+			s.showResult(req, result, room)
+		} else if err := s.carryOut(ctx, req, room); err != nil {
 			return err
 		}
 	}
@@ -187,6 +199,17 @@ func (s *Session) carryOut(ctx context.Context, r Request, room int) error {
 	}
 	s.Ranges++
 	return s.read(r, room)
+}
+
+// showResult shows what a tool of the user returned, in at most room bytes.
+func (s *Session) showResult(r Request, result string, room int) {
+	most := max(min(s.cfg.RangeBytes, room-300), 0)
+	s.write("result of %s:\n", clip.Bytes(r.String(), s.cfg.QueryBytes))
+	s.write("%s\n", strings.TrimRight(clip.Bytes(result, most), "\n"))
+	if len(result) > most {
+		s.write("(cut: the result has %d bytes)\n", len(result))
+	}
+	s.Calls++
 }
 
 // search shows the best passages for a query.

@@ -15,7 +15,7 @@ import (
 // Tools are the requests as tools of a provider. A call is the line "SEARCH {…}" of a reply, see
 // [model.ToolLine]; [Limits.Parse] reads it as the line of text that it stands for.
 func (l Limits) Tools() []model.Tool {
-	return []model.Tool{
+	return append([]model.Tool{
 		{Name: Search, Description: fmt.Sprintf("Returns the best passages for words in all files, at most %d.", l.Results),
 			Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"query":{"type":"string","description":`+
 				`"Words that the text itself may have, at most %d bytes."}},"required":["query"]}`, l.QueryBytes))},
@@ -26,7 +26,21 @@ func (l Limits) Tools() []model.Tool {
 			l.RangeBytes), Parameters: json.RawMessage(`{"type":"object","properties":{"file":{"type":"string"},` +
 			`"first":{"type":"integer","description":"The first line, counted from 1."},` +
 			`"last":{"type":"integer","description":"The last line."}},"required":["file"]}`)},
+	}, l.Custom...)
+}
+
+// customRequest reads a call of a tool of the user.
+func (l Limits) customRequest(name, argument string) (Request, string) {
+	r := Request{Kind: name, Text: strings.TrimSpace(argument)}
+	if r.Text == "" {
+		r.Text = "{}"
 	}
+	var compact bytes.Buffer
+	if r.Text[0] != '{' || json.Compact(&compact, []byte(r.Text)) != nil {
+		return r, fmt.Sprintf("%s takes one JSON object on the same line", name)
+	}
+	r.Text = compact.String()
+	return r, ""
 }
 
 // arguments are those of all tools.
@@ -105,11 +119,15 @@ func unknownTool(text string) string {
 func (l Limits) withoutCalls(text string) string {
 	for {
 		at := strings.LastIndexByte(text, '\n') + 1
-		word, argument := keyword(text[at:])
+		word, argument := l.keyword(text[at:])
 		if word == "" || word == answer {
 			return text
 		}
-		if _, _, called := l.call(word, argument); !called {
+		if l.isCustom(word) {
+			if _, problem := l.customRequest(word, argument); problem != "" {
+				return text
+			}
+		} else if _, _, called := l.call(word, argument); !called {
 			return text
 		}
 		text = strings.TrimSpace(text[:at])

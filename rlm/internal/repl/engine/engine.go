@@ -173,6 +173,10 @@ const (
 	MaxAnswerBytes = 8 << 20
 )
 
+// ToolFunction is the function of a tool of the user: name, args (by position), kwargs (by name).
+// The code calls it by the name of the tool, see the configuration of the engine.
+const ToolFunction = "tool"
+
 // Functions of the host, and of which arguments their [Request.Args] consist:
 //
 //	llm_query           prompt, model

@@ -93,8 +93,21 @@ type Facts struct {
 	// Turns is the most replies, SubCallBytes the longest prompt that a sub-call should have.
 	Turns        int
 	SubCallBytes int64
+	// Models are the names of sub-models that the code can name.
+	Models []string
+	// Tools are the functions of the user.
+	Tools []Tool
 	// Recursive is set if rlm_query gives a REPL of its own.
 	Recursive bool
+}
+
+// Tool is a function that runs a program of the user.
+type Tool struct {
+	Name string
+	// Parameters are the names of its arguments, Schema is the JSON Schema of them; empty if they
+	// are not known.
+	Parameters          []string
+	Schema, Description string
 }
 
 // File is a file of the context.

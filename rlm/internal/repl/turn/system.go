@@ -31,6 +31,13 @@ In the REPL there are:
 		b.WriteString("- rlm_query(prompt, model=None), rlm_query_batched(prompts, model=None): the same, but the " +
 			"prompt is the context of a model that has a REPL of its own. For parts that need several steps.\n")
 	}
+	if len(f.Models) > 0 {
+		fmt.Fprintf(&b, "- These functions ask another model if you name it: model=%q. The names: %s.\n", f.Models[0],
+			strings.Join(f.Models, ", "))
+	}
+	for i := range f.Tools {
+		f.Tools[i].write(&b)
+	}
 	if p.hostTools && f.Kind != "" {
 		b.WriteString(fileTools)
 	}
@@ -68,6 +75,23 @@ const subCallAdvice = `How to use sub-calls:
 - Ask for short answers in a form that code can read, such as a number or JSON, and add them up in code.
 
 `
+
+// write writes what the model reads of a tool.
+func (t *Tool) write(b *strings.Builder) {
+	arguments := "**arguments"
+	if len(t.Parameters) > 0 {
+		arguments = strings.Join(t.Parameters, ", ")
+	}
+	fmt.Fprintf(b, "- %s(%s): a tool of the user; returns the JSON value or the text that it gives.", t.Name,
+		arguments)
+	if t.Description != "" {
+		b.WriteString(" " + strings.TrimSpace(t.Description))
+	}
+	if t.Schema != "" {
+		b.WriteString(" The JSON Schema of its arguments: " + t.Schema)
+	}
+	b.WriteString(" If it fails, it returns a text that begins with \"Error:\".\n")
+}
 
 // starlark is the language that is like Python, and starlarkNotes what differs.
 const (

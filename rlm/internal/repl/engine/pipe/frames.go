@@ -27,6 +27,7 @@ type Message struct {
 	Vars  []Variable      `json:"vars,omitempty"`
 
 	Contents    *Contents `json:"contents,omitempty"`
+	Tools       []string  `json:"tools,omitempty"`
 	LazyBytes   int64     `json:"lazy_bytes,omitempty"`
 	MaxOutput   int       `json:"max_output,omitempty"`
 	MaxVar      int       `json:"max_var,omitempty"`

@@ -28,6 +28,8 @@ type Config struct {
 	// Contents and Limits are those of the session.
 	Contents engine.Contents
 	Limits   engine.Limits
+	// Tools are the names of the tools of the user.
+	Tools []string
 	// Folder is the scratch folder, which has a limit; empty: there is none.
 	Folder string
 	// LazyBytes is the size of a context from which it is read in parts.
@@ -167,10 +169,11 @@ func withDefaults(l engine.Limits) engine.Limits {
 }
 
 func (c *Config) init() *Message {
-	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, LazyBytes: c.LazyBytes,
-		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MaxRequest: engine.MaxRequestBytes,
-		MaxAnswer: engine.MaxAnswerBytes, MemoryBytes: c.Limits.MemoryBytes, FileBytes: c.Limits.FileBytes,
-		CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes, Attempts: c.Attempts}
+	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, Tools: c.Tools,
+		LazyBytes: c.LazyBytes, MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes,
+		MaxRequest: engine.MaxRequestBytes, MaxAnswer: engine.MaxAnswerBytes, MemoryBytes: c.Limits.MemoryBytes,
+		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes,
+		Attempts: c.Attempts}
 }
 
 // Sandbox is that of the process.

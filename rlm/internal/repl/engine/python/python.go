@@ -26,6 +26,8 @@ type Config struct {
 	Program  string
 	Contents engine.Contents
 	Limits   engine.Limits
+	// Tools are the names of the functions by which the code calls tools of the user.
+	Tools []string
 	// Hidden are folders that the code must not read, such as that of the store.
 	Hidden []string
 	// Unsandboxed lets the code run if no sandbox can be made.
@@ -53,8 +55,9 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes,
-		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
+	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Tools: cfg.Tools, Limits: cfg.Limits,
+		LazyBytes: cfg.LazyBytes,
+		Command:   guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
 		pipe.Confinement{Readable: found.paths(), Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed,
 			Executed: found.relaunched(), Checked: true})
 }

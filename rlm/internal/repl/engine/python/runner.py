@@ -241,6 +241,12 @@ class AwaitableList(list):
         yield
 
 
+class AwaitableDict(dict):
+    def __await__(self):
+        return self
+        yield
+
+
 class Answer(dict):
     """The variable answer: a true value for "ready" makes its content the final answer."""
 
@@ -477,6 +483,7 @@ class Engine:
         for name, function in self.reserved.items():
             function.__func__.__name__ = name
         self.reserved["context"] = None
+        self.reserved.update({name: self.tool(name) for name in init.get("tools") or []})
         self.names.update(self.reserved)
         self.names["answer"] = self.answer
         self.hidden = set(self.names)
@@ -507,7 +514,10 @@ class Engine:
     def result(self, value):
         if not self.awaits:
             return value
-        return AwaitableList(value) if isinstance(value, list) else AwaitableText(value)
+        for kind, awaitable in ((list, AwaitableList), (dict, AwaitableDict), (str, AwaitableText)):
+            if isinstance(value, kind):
+                return awaitable(value)
+        return value
 
     @staticmethod
     def text(value):
@@ -534,6 +544,13 @@ class Engine:
 
     def f_rlm_query_batched(self, prompts, model=None):
         return self.batch("rlm_query_batched", prompts, model)
+
+    def tool(self, name):
+        """The function by which the code calls a tool of the user."""
+        def call(*args, **kwargs):
+            return self.result(self.request("tool", name=name, args=args, kwargs=kwargs))
+        call.__name__ = call.__qualname__ = name
+        return call
 
     def f_budget(self):
         return self.request("budget")
@@ -802,7 +819,7 @@ def exact(value, depth=0):
         return False
     if kind is list or kind is AwaitableList:
         return all(exact(v, depth + 1) for v in value)
-    if kind is dict:
+    if kind is dict or kind is AwaitableDict:
         return all(type(k) is str for k in value) and all(exact(v, depth + 1) for v in value.values())
     return False
 
@@ -820,7 +837,8 @@ def encode(value):
 
 def describe(name, value, limit):
     kind = type(value)
-    out = {"name": name, "type": "str" if kind is AwaitableText else "list" if kind is AwaitableList else kind.__name__}
+    plain = {AwaitableText: str, AwaitableList: list, AwaitableDict: dict}.get(kind, kind)
+    out = {"name": name, "type": plain.__name__}
     text = encode(value)
     if text is None:
         text = out["repr"] = represent(value)

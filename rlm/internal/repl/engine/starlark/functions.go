@@ -13,6 +13,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 	"go.starlark.net/syntax"
 
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/pipe"
 )
 
@@ -106,6 +107,24 @@ func (in *interpreter) batch(_ *starlark.Thread, b *starlark.Builtin, args starl
 		prompts = append(prompts, textOf(v))
 	}
 	return returned(in.request(b.Name(), map[string]any{"prompts": prompts, "model": modelOf(model)}))
+}
+
+// tool calls a tool of the user.
+func (in *interpreter) tool(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (
+	starlark.Value, error) {
+	byName := starlark.NewDict(len(kwargs))
+	for _, kw := range kwargs {
+		if err := byName.SetKey(kw[0], kw[1]); err != nil {
+			return nil, err
+		}
+	}
+	list, ok := encode(starlark.NewList(args))
+	named, alsoOK := encode(byName)
+	if !ok || !alsoOK {
+		return nil, fmt.Errorf("%s: JSON does not hold the arguments", b.Name())
+	}
+	return returned(in.request(engine.ToolFunction, map[string]any{"name": b.Name(), "args": json.RawMessage(list),
+		"kwargs": json.RawMessage(named)}))
 }
 
 // modelOf is the model that a query names, nil if none.

@@ -71,6 +71,9 @@ func newInterpreter(link *pipe.Link, init *pipe.Message) *interpreter {
 			request: init.MaxRequest, answer: init.MaxAnswer}, out: newOutput(init.MaxOutput)}
 	in.answer = newAnswer(func(v starlark.Value) error { return in.capture(v, "answer") })
 	in.reserved = in.functions()
+	for _, name := range init.Tools {
+		in.reserved[name] = starlark.NewBuiltin(name, in.tool)
+	}
 	in.reserved["answer"] = in.answer
 	in.globals = make(starlark.StringDict)
 	in.restore()

@@ -27,6 +27,8 @@ var entered atomic.Bool //nolint:gochecknoglobals // see above
 type Config struct {
 	Contents engine.Contents
 	Limits   engine.Limits
+	// Tools are the names of the functions by which the code calls tools of the user.
+	Tools []string
 	// Hidden are folders that the interpreter must not read.
 	Hidden []string
 	// Unsandboxed lets the code run if no sandbox can be made.
@@ -50,8 +52,9 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		return nil, err
 	}
 	cfg.Limits.Processes = -1 // the code can start none, and the interpreter has threads
-	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes,
-		Command: guard.Config{Path: exe, Args: []string{role}, Env: []string{"GOTRACEBACK=none", "GOMAXPROCS=2"}}},
+	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Tools: cfg.Tools, Limits: cfg.Limits,
+		LazyBytes: cfg.LazyBytes,
+		Command:   guard.Config{Path: exe, Args: []string{role}, Env: []string{"GOTRACEBACK=none", "GOMAXPROCS=2"}}},
 		pipe.Confinement{Readable: []string{exe}, Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed})
 }
 
