@@ -132,7 +132,7 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 		st.move(t.state, stCancelled)
 		st.time().Level(depthOfRank(t.rank)).Ended++
 		if t.session != 0 {
-			st.hold(t.session, -1)
+			st.hold(b.now, t.session, -1)
 		}
 		digest := b.end(&taskEnd{id: t.id, tree: st.tree, kind: "cancelled", message: reason, at: b.now})
 		data := `{"reason":` + quote(validPrefix(reason, 500)) + `}`

@@ -177,6 +177,7 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	st := newStat(tree, c.spec.Limits)
 	st.add(stQueued)
 	st.time().Level(0).Total = 1
+	st.plan(0, c.spec.Root.Work)
 	b.addTree(c, args, st)
 	c.tree = c.created(tree, b.now)
 	state := ""
@@ -393,6 +394,7 @@ func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *
 		}
 		st.add(stQueued)
 		st.time().Level(t.depth).Total++
+		st.plan(t.depth, t.spec.Work)
 		c.ids[i] = TaskID(t.id)
 	}
 	b.addOpen(c.parent, int64(len(c.tasks)))

@@ -92,7 +92,7 @@ func (b *batch) take(st *treeStat, l *Lease) {
 	st.start(b.now)
 	l.claimedAt = b.now
 	st.move(stQueued, stRunning)
-	st.hold(l.session.key, 1)
+	st.hold(b.now, l.session.key, 1)
 	b.event(st.tree, int64(l.Task.ID), EventTaskStarted, `{"attempt":`+itoa(int64(l.Task.Attempts))+`,"fence":`+itoa(l.fence+1)+`,"by":"Final"}`)
 }
 

@@ -128,6 +128,7 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 	if err := b.reserve(st, l, &c.spec); err != nil {
 		return err
 	}
+	st.tick(b.now)
 	b.cache.seq.call++
 	c.id, c.at = b.cache.seq.call, b.now
 	_, err = b.tx.Exec(ctx, sqlInsertCall, c.id, st.tree, id, l.Task.Attempts, c.spec.Position, l.fence, c.spec.Model,
@@ -385,6 +386,7 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	st.openCalls, st.openTokens, st.openCost = st.openCalls-1, st.openTokens-ended.openTokens, st.openCost-ended.openCost
 	b.freed = true
 	line := c.r.line(l.Task.Depth, ended.model)
+	st.tick(b.now)
 	st.spent(line)
 	st.took(&line, &ended)
 	b.overspent(st, l)

@@ -336,9 +336,12 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 	}
 	n := int64(len(c.leases))
 	if c.from != 0 {
-		st.hold(c.from, -n)
+		if len(st.holds) == 1 && st.holds[0].session == c.from { // its process died at some time since
+			st.time().Skip(b.now)
+		}
+		st.hold(b.now, c.from, -n)
 	}
-	st.hold(c.session.key, n)
+	st.hold(b.now, c.session.key, n)
 	return nil
 }
 

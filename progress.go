@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/perdure/perdure/internal/storage/eta"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 	"github.com/perdure/perdure/internal/text/clip"
 )
@@ -26,9 +27,13 @@ type Progress struct {
 	Waiting   int64 `json:"waiting"`
 	Queued    int64 `json:"queued"`
 	Cancelled int64 `json:"cancelled"`
-	// Percent is 0 to 100, of completed tasks.
+	// Planned counts the tasks that exist or are planned; nil while a task may create an
+	// unknown number of tasks.
+	Planned *int64 `json:"planned"`
+	// Percent is 0 to 100, of the planned calls, or of the tasks if none are planned. It
+	// is 0 while Planned is nil.
 	Percent float64 `json:"percent"`
-	// ETASeconds is nil before the first task completed.
+	// ETASeconds is nil before the first task completed, and while Planned is nil.
 	ETASeconds      *float64 `json:"eta_seconds"`
 	MeanTaskSeconds float64  `json:"mean_task_seconds"`
 	P50TaskSeconds  float64  `json:"p50_task_seconds"`
@@ -39,8 +44,10 @@ type Progress struct {
 	// Limits is the usage of the limits that are set.
 	Limits []LimitUse `json:"limits"`
 	// ElapsedSeconds counts from the creation to the end, or until now.
-	ElapsedSeconds float64   `json:"elapsed_seconds"`
-	CreatedAt      time.Time `json:"created_at"`
+	ElapsedSeconds float64 `json:"elapsed_seconds"`
+	// WorkedSeconds is the part of it in which tasks were running.
+	WorkedSeconds float64   `json:"worked_seconds"`
+	CreatedAt     time.Time `json:"created_at"`
 }
 
 // ActiveTask is a running task in a status.
@@ -68,6 +75,11 @@ func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64
 	if err != nil {
 		return p, 0, wrap(op, err)
 	}
+	now, err := s.db.Now(ctx)
+	if err != nil {
+		return p, 0, wrap(op, err)
+	}
+	var running eta.Running
 	for _, h := range st.holds {
 		alive, err := s.alive(ctx, h.session)
 		if err != nil {
@@ -75,13 +87,14 @@ func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64
 		}
 		if !alive {
 			lost += h.n
+			continue
+		}
+		if err := s.addRunning(ctx, &running, h.session, tree, now); err != nil {
+			return p, 0, wrap(op, err)
 		}
 	}
-	now, err := s.db.Now(ctx)
-	if err != nil {
-		return p, 0, wrap(op, err)
-	}
 	p = st.progress(now, createdAt, limitsFrom, lost)
+	st.forecast(&p, now, running)
 	p.Tree = id
 	if p.Interrupted = !p.State.Terminal() && p.Running == 0 && lost > 0; p.Interrupted || owner == 0 {
 		return p, lost, nil
@@ -101,9 +114,6 @@ func (st *treeStat) progress(now, createdAt, limitsFrom, lost int64) Progress {
 		Running: c[stRunning] - lost, Waiting: c[stWaiting], Completed: c[stCompleted], Failed: c[stFailed],
 		Cancelled: c[stCancelled], Usage: st.used.usage(), Costs: st.costLines(), CreatedAt: micros(createdAt)}
 	p.Partial = p.State == Partial
-	if p.Total > 0 {
-		p.Percent = 100 * float64(p.Completed) / float64(p.Total)
-	}
 	end := now
 	if st.endedAt != nil {
 		end = *st.endedAt
@@ -115,14 +125,62 @@ func (st *treeStat) progress(now, createdAt, limitsFrom, lost int64) Progress {
 	}
 	p.P50TaskSeconds = st.timing.Quantile(0.50).Seconds()
 	p.P95TaskSeconds = st.timing.Quantile(0.95).Seconds()
-	if us, known := st.timing.Remaining(p.Completed); known {
-		eta := us / float64(max(p.Running, 1)) / 1e6
-		if p.State.Terminal() {
-			eta = 0
-		}
-		p.ETASeconds = &eta
-	}
 	return p
+}
+
+// sqlRunningSince reads as many rows as tasks run.
+const sqlRunningSince = `SELECT COUNT(*), CAST(COALESCE(SUM($3 - claimed_at), 0) AS BIGINT),
+	COALESCE(MIN($3 - claimed_at), 0) FROM task_hot WHERE session = $1 AND tree = $2`
+
+// addRunning adds the tasks of a tree that a session runs.
+func (s *Store) addRunning(ctx context.Context, r *eta.Running, session, tree, now int64) error {
+	var n, elapsed, newest int64
+	err := s.db.QueryRow(ctx, sqlRunningSince, []any{session, tree, now}, &n, &elapsed, &newest)
+	if err != nil || n == 0 {
+		return err
+	}
+	if r.Tasks == 0 || newest < r.Newest {
+		r.Newest = newest
+	}
+	r.Tasks, r.Elapsed = r.Tasks+n, r.Elapsed+elapsed
+	return nil
+}
+
+// unfinishedPercent is the most that a tree that is not terminal shows.
+const unfinishedPercent = 99
+
+// forecast sets what follows from the planned work.
+func (st *treeStat) forecast(p *Progress, now int64, running eta.Running) {
+	t := st.time()
+	if p.State.Terminal() || running.Tasks > 0 {
+		t.Tick(min(now, value(st.endedAt, now)), running.Tasks)
+	}
+	p.WorkedSeconds = min(float64(t.Busy)/1e6, p.ElapsedSeconds)
+	if t.Open == 0 || p.State.Terminal() {
+		p.Planned = new(max(t.Tasks(), p.Total))
+		if ended := p.Completed + p.Failed + p.Cancelled; ended > 0 {
+			p.Percent = 100 * t.Share() * float64(p.Completed) / float64(ended)
+		}
+	}
+	switch us, known := t.Remaining(running); {
+	case p.State == Completed:
+		p.Percent, p.Planned, p.ETASeconds = 100, &p.Total, new(0.0)
+	case p.State.Terminal():
+		p.ETASeconds = new(0.0)
+	default:
+		p.Percent = min(p.Percent, unfinishedPercent)
+		if known {
+			p.ETASeconds = new(us / 1e6)
+		}
+	}
+}
+
+// value returns what a column that can be NULL holds, or a default.
+func value(n *int64, none int64) int64 {
+	if n == nil {
+		return none
+	}
+	return *n
 }
 
 const sqlActive = `SELECT t.id, t.prompt, COALESCE(h.claimed_at, 0) FROM task_hot h JOIN task t ON t.id = h.id

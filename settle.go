@@ -168,7 +168,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	}
 	delete(b.families, id)
 	st.move(stRunning, state)
-	st.hold(l.session.key, -1)
+	st.hold(b.now, l.session.key, -1)
 	st.time().Level(l.Task.Depth).Ended++
 	kind := EventTaskFailed
 	if state == stCompleted {
@@ -289,7 +289,7 @@ func (b *batch) retried(ctx context.Context, l *Lease, data string) error {
 		return err
 	}
 	st.move(stRunning, stQueued)
-	st.hold(l.session.key, -1)
+	st.hold(b.now, l.session.key, -1)
 	b.event(st.tree, id, EventTaskFailed, data)
 	b.event(st.tree, id, EventTaskRetried, `{"attempt":`+itoa(int64(l.Task.Attempts)+1)+`}`)
 	b.ready[st.tree] = true
@@ -388,7 +388,7 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	st.move(stRunning, to)
-	st.hold(l.session.key, -1)
+	st.hold(b.now, l.session.key, -1)
 	b.event(st.tree, id, kind, "")
 	return nil
 }

@@ -132,6 +132,27 @@ func (st *treeStat) save(ctx context.Context, tx *sqldb.Tx) error {
 	return err
 }
 
+// tick accounts for the time since the last change.
+func (st *treeStat) tick(now int64) {
+	var running int64
+	for _, h := range st.holds {
+		running += h.n
+	}
+	st.time().Tick(now, running)
+}
+
+// plan counts planned work of a task at a depth.
+func (st *treeStat) plan(depth int, w *Work) {
+	if w == nil {
+		return
+	}
+	t := st.time()
+	for i, l := range w.Levels {
+		t.Plan(depth+i, max(l.Tasks, 0), max(l.Calls, 0))
+	}
+	t.Open = max(t.Open+int64(w.Open), 0)
+}
+
 // start marks the tree as running when a task is claimed.
 func (st *treeStat) start(now int64) {
 	if st.startedAt == nil {
@@ -170,7 +191,9 @@ func (st *treeStat) add(state int64) {
 // hold is the number of tasks of a tree that a session runs.
 type hold struct{ session, n int64 }
 
-func (st *treeStat) hold(session, n int64) {
+// hold changes the number of tasks that a session runs.
+func (st *treeStat) hold(now, session, n int64) {
+	st.tick(now)
 	st.rawHeld = ""
 	at, found := slices.BinarySearchFunc(st.holds, session,
 		func(h hold, key int64) int { return cmp.Compare(h.session, key) })

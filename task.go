@@ -159,6 +159,25 @@ type TaskSpec struct {
 	Context  ContextRef
 	// Metadata is a JSON object, kept as it is.
 	Metadata json.RawMessage
+	// Work is the planned work of the task and of those below it, unless it is part of the
+	// Work of a task above. [Progress] is calculated from it.
+	Work *Work
+}
+
+// Work is planned work.
+type Work struct {
+	// Levels has the tasks by depth: the task itself first, then its children.
+	Levels []WorkLevel
+	// Open is added to the number of the tree's tasks below which an unknown number of tasks
+	// may follow. While there are such tasks, the remaining time is unknown.
+	Open int
+}
+
+// WorkLevel is the planned work of one depth.
+type WorkLevel struct {
+	Tasks int64
+	// Calls is the expected number of calls of these tasks together.
+	Calls int64
 }
 
 // TaskError is the reason why a task, or its last attempt, ended without a result.

@@ -218,7 +218,8 @@ func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Se
 	return perdure.TreeSpec{Kind: perdure.KindLoop, Name: Slug(cfg.Task), Config: raw, Owner: owner, Limits: cfg.Limits(),
 		InTx:      inTx,
 		Placement: perdure.Placement{Host: e.cfg.Store.Placement().Host, Workspace: cfg.Workspace},
-		Root:      perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
+		Root: perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent,
+			Work: &perdure.Work{Open: 1}}} // the number of iterations is not known
 }
 
 // available returns an error if an agent is unknown, or if the program of none is there.

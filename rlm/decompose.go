@@ -37,7 +37,7 @@ func (a *attempt) decompose(ctx context.Context, family []child) (begun bool, er
 			return false, a.interrupted(timed, err)
 		}
 	}
-	return true, a.spawn(ctx, nodes)
+	return true, a.spawn(ctx, nodes, nil)
 }
 
 // lacking returns the nodes that no task of the family has completed.
@@ -118,15 +118,22 @@ func (n *node) spread(parts chunks, first, limit int) []*node {
 	return nodes
 }
 
-// spawn creates children and waits for them.
-func (a *attempt) spawn(ctx context.Context, nodes []*node) error {
+// spawn creates children and waits for them. work is their planned work, nil if it is part of
+// that of a task above.
+func (a *attempt) spawn(ctx context.Context, nodes []*node, work *perdure.Work) error {
 	specs := make([]perdure.TaskSpec, len(nodes))
 	for i, n := range nodes {
 		spec, err := a.spec(n)
 		if err != nil {
 			return err
 		}
+		if n.Replaces != 0 {
+			spec.Work = &perdure.Work{Levels: []perdure.WorkLevel{{Tasks: 1, Calls: 1}}}
+		}
 		specs[i] = spec
+	}
+	if work != nil {
+		specs[0].Work = work
 	}
 	_, err := a.l.Spawn(ctx, specs)
 	return err

@@ -139,7 +139,7 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 		map[string]any{"model": d.m.name, "tokens": d.request, "parts": len(parts)}); err != nil {
 		return err
 	}
-	return a.spawn(ctx, nodes)
+	return a.spawn(ctx, nodes, a.dividedWork(nodes))
 }
 
 // partsMerge is how the answers about the parts of this task's text become its

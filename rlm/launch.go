@@ -160,8 +160,16 @@ func (p *planning) treeSpec(root *node) (spec *perdure.TreeSpec, err error) {
 	if spec.Config, err = encode("configuration", p.cfg); err != nil {
 		return nil, err
 	}
-	spec.Root, err = p.rootSpec(root)
-	return spec, err
+	if spec.Root, err = p.rootSpec(root); err != nil {
+		return nil, err
+	}
+	f, err := p.forecast(root, perdure.Task{Prompt: spec.Root.Prompt, Context: spec.Root.Context,
+		Agent: spec.Root.Agent, Merge: spec.Root.Merge})
+	if err != nil {
+		return nil, err
+	}
+	spec.Root.Work = f.attempt(f.run.root, root).workOf()
+	return spec, nil
 }
 
 func (p *planning) openContext(ctx context.Context) (closer func() error, err error) {

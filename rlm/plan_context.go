@@ -126,7 +126,9 @@ func (a *attempt) splitInstead(ctx context.Context, problem string) error {
 		map[string]any{"problem": clip.Bytes(problem, maxNoteBytes), "parts": len(parts)}); err != nil {
 		return err
 	}
-	return a.spawn(ctx, nodes)
+	work := a.dividedWork(nodes)
+	work.Open-- // there is no plan to wait for
+	return a.spawn(ctx, nodes, work)
 }
 
 // maxNoteBytes bounds a note in the plan of a task.

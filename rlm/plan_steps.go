@@ -104,10 +104,15 @@ func (a *attempt) follow(ctx context.Context, p *plan.Plan, family []child) erro
 	if len(nodes) == 0 {
 		return a.merge(ctx, family)
 	}
+	var work *perdure.Work
 	if !slices.ContainsFunc(family, func(c child) bool { return c.Parent == a.l.Task.ID }) {
+		var err error
 		nodes[0].Plan = p
+		if work, err = a.planWork(p); err != nil {
+			return err
+		}
 	}
-	return a.spawn(ctx, nodes)
+	return a.spawn(ctx, nodes, work)
 }
 
 // stepNode is the plan of one sub-task: what it reads, and whether that has to

@@ -63,11 +63,14 @@ func (a *attempt) mapReduces(family []child) bool {
 	return a.run.cfg.Strategy == StrategyMapReduce
 }
 
+// fanIn returns how many results a task of a reduction tree merges.
+func (a *attempt) fanIn() int { return cmp.Or(a.run.cfg.FanIn, min(a.run.cfg.MaxChildren, maxFanIn)) }
+
 // reductions returns the tasks of the next level of the reduction tree; none
 // when what is left can be merged at once, or when a reduction failed and the
 // task has to use the finished parts.
 func (a *attempt) reductions(family, left []child) []*node {
-	fanIn := cmp.Or(a.run.cfg.FanIn, min(a.run.cfg.MaxChildren, maxFanIn))
+	fanIn := a.fanIn()
 	failed := slices.ContainsFunc(family,
 		func(c child) bool { return c.node.Reduce != nil && c.State != perdure.Completed })
 	left = slices.DeleteFunc(slices.Clone(left), func(c child) bool { return c.State != perdure.Completed })
@@ -117,7 +120,7 @@ func (a *attempt) reduceFurther(ctx context.Context, family, left []child) (begu
 	if len(nodes) == 0 {
 		return false, nil
 	}
-	err = a.spawn(ctx, nodes)
+	err = a.spawn(ctx, nodes, nil)
 	if errors.Is(err, perdure.ErrBudgetExceeded) {
 		return false, nil // no room for more tasks: merge all at once
 	}

@@ -38,9 +38,10 @@ func box(s *env.Stream, head, body []string) string {
 }
 
 // statusBox returns the summary of a tree.
-func statusBox(s *env.Stream, p perdure.Progress, name string) string {
+func statusBox(s *env.Stream, st *client.Status, name string) string {
+	p := &st.Progress
 	room := min(boxWidth, s.Width-2) - 2
-	state := status.State(&p)
+	state := status.State(st)
 	head := []string{
 		env.Pad(s.Bold("Tree Progress"), room-env.Width(state)-2) + s.Mark(p.State) + " " + state,
 		"Tree: " + string(p.Tree),
@@ -51,7 +52,7 @@ func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	line := func(label, value string) string { return env.Clip(env.Pad(label+":", 15)+" "+value, room) }
 	number := func(n int64) string { return env.PadLeft(fmt.Sprint(n), 6) }
 	body := []string{
-		line("Total Nodes", number(p.Total)),
+		line("Total Nodes", number(p.Total)+yet(p)),
 		line("Completed", number(p.Completed)+" ("+human.WholePercent(share(p.Completed, p.Total))+")"),
 		line("Running", number(p.Running)),
 	}
@@ -62,13 +63,13 @@ func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	if p.Cancelled > 0 {
 		body = append(body, line("Cancelled", number(p.Cancelled)))
 	}
-	body = append(body, "", line("Progress", human.Bar(p.Percent, barWidth)+" "+human.WholePercent(p.Percent)), "")
+	body = append(body, "", line("Progress", status.Bar(p, barWidth)), "")
 	if p.Completed > 0 {
 		body = append(body, line("Avg Node Time", human.Seconds(p.MeanTaskSeconds)))
 	}
 	switch {
 	case p.State.Terminal():
-		body = append(body, line("Took", human.Seconds(p.ElapsedSeconds)))
+		body = append(body, line("Took", status.Took(p)))
 	case !p.Interrupted:
 		body = append(body, line("ETA", human.ETA(p.ETASeconds)))
 	}
@@ -77,6 +78,19 @@ func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 		body = append(body, line("Limit", strings.TrimSpace(limitText(l)+" "+limitMark(l))))
 	}
 	return box(s, head, body)
+}
+
+// yet says of how many planned tasks those of a tree are.
+func yet(p *perdure.Progress) string {
+	switch {
+	case p.State.Terminal():
+		return ""
+	case p.Planned == nil:
+		return " so far"
+	case *p.Planned > p.Total:
+		return fmt.Sprintf(" of %d planned", *p.Planned)
+	}
+	return ""
 }
 
 func usageShort(u perdure.Usage) string {

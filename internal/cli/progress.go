@@ -120,7 +120,7 @@ func (v *progressView) lines(now time.Time, t snapshot, several bool) []string {
 	if several {
 		head = string(p.Tree) + " "
 	}
-	lines := []string{head + human.Bar(p.Percent, barWidth) + " " + env.PadLeft(human.WholePercent(p.Percent), 4) +
+	lines := []string{head + human.Bar(p.Percent, barWidth) + " " + env.PadLeft(status.Percent(&p), 4) +
 		"  " + v.counts(p)}
 	if several {
 		return append(lines, t.notes...)
@@ -142,7 +142,7 @@ func (v *progressView) lines(now time.Time, t snapshot, several bool) []string {
 }
 
 func (v *progressView) counts(p perdure.Progress) string {
-	parts := []string{fmt.Sprintf("%d of %s", p.Completed+p.Failed+p.Cancelled, human.Count(p.Total, "task"))}
+	parts := []string{fmt.Sprintf("%d of %s", p.Completed+p.Failed+p.Cancelled, status.Tasks(&p))}
 	if p.Running > 0 {
 		parts = append(parts, fmt.Sprintf("%d running", p.Running))
 	}
@@ -172,7 +172,10 @@ func (v *progressView) plain(now time.Time, t snapshot) {
 		v.last[p.Tree] = plainLine{at: now}
 		return // the tree's ID was just printed
 	}
-	text := fmt.Sprintf("%d%%, %s", int(p.Percent), v.counts(p))
+	text := v.counts(p)
+	if p.Planned != nil {
+		text = status.Percent(&p) + ", " + text
+	}
 	for _, note := range t.notes {
 		text += "; " + note
 	}

@@ -36,7 +36,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	if err != nil {
 		return err
 	}
-	a.Note("%s: %s in %s, %s", id, human.Count(s.Total, "task"), human.Seconds(s.ElapsedSeconds), status.Usage(r.Usage))
+	a.Note("%s: %s in %s, %s", id, human.Count(s.Total, "task"), status.Took(&s.Progress), status.Usage(r.Usage))
 	if why := reached(r.Limits); why != "" {
 		a.Note("limit reached: %s", why)
 	}

@@ -60,7 +60,8 @@ func readTask(ctx context.Context, b *env.Backend, arg string, byNode bool) (per
 func (a *app) showTask(t *perdure.ShowTask) {
 	s := a.Out
 	shown := status.OfTask(t.State, t.Partial, t.Skipped)
-	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(shown), shown)
+	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(shown),
+		status.TaskState(shown, t.Attempts, t.Pending > 0))
 	row := func(name, value string) {
 		if value != "" {
 			a.Printf("  %s %s\n", s.Dim(env.Pad(name, 10)), value)

@@ -57,7 +57,7 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 	if err != nil {
 		return err
 	}
-	a.Printf("%s%s%s", statusBox(a.Out, s.Progress, tree.Name), activeList(a.Out, s.Active),
+	a.Printf("%s%s%s", statusBox(a.Out, &s, tree.Name), activeList(a.Out, s.Active),
 		slowLines(a.Out, &s, time.Now()))
 	a.noteWaiting(b, &s, tree.Kind)
 	return nil
@@ -94,7 +94,7 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
 		if a.JSON {
 			err = a.PrintJSON(s)
 		} else {
-			err = a.printTreeLine(ctx, b, now, &tree, &s.Progress)
+			err = a.printTreeLine(ctx, b, now, &tree, &s)
 		}
 		if err != nil {
 			return err
@@ -106,7 +106,8 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
 // printTreeLine prints a tree as a line of a list, with its name or prompt before its
 // model.
 func (a *app) printTreeLine(ctx context.Context, b *env.Backend, now time.Time, tree *perdure.Tree,
-	p *perdure.Progress) error {
+	s *client.Status) error {
+	p := &s.Progress
 	prompt, err := b.Outline(ctx, client.OutlineQuery{Tree: tree.ID, Tasks: []perdure.TaskID{tree.Root}})
 	if err != nil {
 		return err
@@ -115,8 +116,8 @@ func (a *app) printTreeLine(ctx context.Context, b *env.Backend, now time.Time, 
 	if name == "" && len(prompt) > 0 {
 		name = prompt[0].Label
 	}
-	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(status.State(p), 11) + " " +
-		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
+	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(status.State(s), 11) + " " +
+		env.PadLeft(status.Percent(p), 4) + " of " + env.Pad(status.Tasks(p), 12) + " " +
 		env.Pad(status.Time(p), 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
 		a.Out.Dim(env.Pad(human.Ago(now, tree.CreatedAt), 12))
 	model := cmp.Or(modelOf(tree), tree.Kind)

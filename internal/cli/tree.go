@@ -115,7 +115,7 @@ func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v
 	if err != nil {
 		return err
 	}
-	a.Printf("%s  %s %s, %s, %s\n", a.Out.Bold(string(id)), a.Out.Mark(s.State), status.State(&s.Progress),
+	a.Printf("%s  %s %s, %s, %s\n", a.Out.Bold(string(id)), a.Out.Mark(s.State), status.State(&s),
 		human.Count(s.Total, "task"), status.Usage(s.Usage))
 	for _, root := range grow(nodes) {
 		v.draw(root)

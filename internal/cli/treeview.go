@@ -63,6 +63,9 @@ func grow(nodes []*node) []*node {
 	for _, n := range nodes {
 		slices.SortFunc(n.children, func(a, b *node) int { return a.Position - b.Position })
 		n.noteWaits()
+		if n.note == "" && len(n.children) == 0 {
+			n.note = status.RowNote(n.OutlineRow)
+		}
 	}
 	for _, root := range roots {
 		root.setEven()

@@ -17,7 +17,7 @@ func progressOf(completed, total int64) perdure.Progress {
 	left := 135.0
 	return perdure.Progress{
 		Tree: "tree-12345678", State: perdure.Running,
-		Total: total, Completed: completed, Running: 2, Queued: total - completed - 2,
+		Total: total, Planned: &total, Completed: completed, Running: 2, Queued: total - completed - 2,
 		Percent: share(completed, total), ETASeconds: &left, MeanTaskSeconds: 45,
 		Usage: perdure.Usage{Calls: completed, InputTokens: 12_345, CostUSD: 0.065},
 	}
@@ -41,7 +41,7 @@ func same(t *testing.T, got, want string) {
 func TestStatusBox(t *testing.T) {
 	t.Parallel()
 	s, _ := screen(100)
-	same(t, statusBox(s, progressOf(10, 15), ""), `
+	same(t, statusBox(s, &client.Status{Progress: progressOf(10, 15)}, ""), `
 ╭─────────────────────────────────────────────────────────╮
 │ Tree Progress                                 ● running │
 │ Tree: tree-12345678                                     │
@@ -68,7 +68,7 @@ func TestStatusBoxOfAnEndedTree(t *testing.T) {
 	p := progressOf(14, 15)
 	p.State, p.Partial, p.Running, p.Queued, p.Failed, p.Cancelled, p.Percent = perdure.Partial, true, 0, 0, 1, 2, 93
 	p.ElapsedSeconds = 3700
-	same(t, statusBox(s, p, "a name\x1b[31m that is too long for a narrow terminal"), `
+	same(t, statusBox(s, &client.Status{Progress: p}, "a name\x1b[31m that is too long for a narrow terminal"), `
 ╭──────────────────────────────────────────╮
 │ Tree Progress                  ◐ partial │
 │ Tree: tree-12345678                      │

@@ -18,6 +18,13 @@ type Timing struct {
 	// Hist counts completed tasks by the binary logarithm of their active
 	// microseconds, in half steps.
 	Hist []int64 `json:"h,omitempty"`
+	// Open counts tasks that may create more tasks than are planned.
+	Open int64 `json:"o,omitempty"`
+	// Busy is the time in microseconds in which a task was running, until Last.
+	Busy int64 `json:"b,omitempty"`
+	Last int64 `json:"l,omitempty"`
+	// Workers is the recent number of running tasks, in thousandths.
+	Workers int64 `json:"w,omitempty"`
 }
 
 // AppendJSON appends the timing as the standard library encodes it, which takes several times
@@ -32,9 +39,9 @@ func (t *Timing) AppendJSON(out []byte) []byte {
 			}
 			out = strconv.AppendInt(append(out, `{"t":`...), d.Total, 10)
 			out = strconv.AppendInt(append(out, `,"e":`...), d.Ended, 10)
-			if d.Recent != 0 {
-				out = strconv.AppendInt(append(out, `,"r":`...), d.Recent, 10)
-			}
+			out = appendField(out, `,"r":`, d.Recent)
+			out = appendField(out, `,"p":`, d.Planned)
+			out = appendField(out, `,"c":`, d.Calls)
 			out = append(out, '}')
 		}
 		out = append(out, ']', ',')
@@ -47,9 +54,26 @@ func (t *Timing) AppendJSON(out []byte) []byte {
 		for _, n := range t.Hist {
 			out = append(strconv.AppendInt(out, n, 10), ',')
 		}
-		out = append(bytes.TrimSuffix(out, []byte(",")), ']')
+		out = append(bytes.TrimSuffix(out, []byte(",")), ']', ',')
 	}
-	return append(bytes.TrimSuffix(out, []byte(",")), '}')
+	out = bytes.TrimSuffix(out, []byte(","))
+	first := len(out)
+	out = appendField(out, `,"o":`, t.Open)
+	out = appendField(out, `,"b":`, t.Busy)
+	out = appendField(out, `,"l":`, t.Last)
+	out = appendField(out, `,"w":`, t.Workers)
+	if first < len(out) && out[first-1] == '{' {
+		out = append(out[:first], out[first+1:]...)
+	}
+	return append(out, '}')
+}
+
+// appendField appends a field unless it is zero.
+func appendField(out []byte, name string, n int64) []byte {
+	if n == 0 {
+		return out
+	}
+	return strconv.AppendInt(append(out, name...), n, 10)
 }
 
 // Level counts the tasks of one depth.
@@ -60,6 +84,10 @@ type Level struct {
 	// Recent is the moving average of the active time in microseconds; 0 until a
 	// task completed.
 	Recent int64 `json:"r,omitempty"`
+	// Planned counts the tasks that are planned, whether they exist yet or not, and
+	// Calls the calls they are expected to make; 0 if the creator planned nothing.
+	Planned int64 `json:"p,omitempty"`
+	Calls   int64 `json:"c,omitempty"`
 }
 
 // recentWeight is the weight of one more task in the moving average.
@@ -118,20 +146,4 @@ func (t *Timing) Quantile(q float64) time.Duration {
 		rank -= n
 	}
 	return 0
-}
-
-// Remaining returns the estimated remaining work in microseconds of one worker.
-func (t *Timing) Remaining(completed int64) (us float64, known bool) {
-	if completed == 0 {
-		return 0, false
-	}
-	mean := float64(t.Sum) / float64(completed)
-	for _, d := range t.Depths {
-		each := mean
-		if d.Recent > 0 {
-			each = float64(d.Recent)
-		}
-		us += each * float64(max(d.Total-d.Ended, 0))
-	}
-	return us, true
 }

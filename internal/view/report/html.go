@@ -88,7 +88,7 @@ func (d *Document) page() *page {
 		p.Missing = d.Result.MissingTotal
 		p.Citations, p.MoreCited = d.citations()
 	}
-	took := fact{"took", human.Seconds(s.ElapsedSeconds)}
+	took := fact{"took", status.Took(&s.Progress)}
 	if !s.State.Terminal() {
 		took.Name = "so far"
 	}

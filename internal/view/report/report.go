@@ -87,7 +87,7 @@ func (d *Document) Write(w io.Writer, format string) error {
 	return fmt.Errorf("write report: %q is not a format", format)
 }
 
-func (d *Document) state() string { return status.State(&d.Status.Progress) }
+func (d *Document) state() string { return status.State(&d.Status) }
 
 func (d *Document) name() string {
 	if d.Tree.Name != "" {
@@ -101,7 +101,7 @@ type fact struct{ Name, Value string }
 
 func (d *Document) facts() []fact {
 	s := &d.Status
-	tasks := []string{human.Count(s.Total, "task")}
+	tasks := []string{status.Tasks(&s.Progress)}
 	for _, c := range []struct {
 		n    int64
 		word string
@@ -114,8 +114,8 @@ func (d *Document) facts() []fact {
 	}
 	facts := []fact{{"State", d.state()}, {"Tasks", strings.Join(tasks, ", ")}}
 	if s.State.Terminal() {
-		facts = append(facts, fact{"Took", human.Seconds(s.ElapsedSeconds)})
-	} else if facts = append(facts, fact{"Since", human.Seconds(s.ElapsedSeconds)}); !s.Interrupted {
+		facts = append(facts, fact{"Took", status.Took(&s.Progress)})
+	} else if facts = append(facts, fact{"Since", status.Took(&s.Progress)}); !s.Interrupted {
 		facts = append(facts, fact{"ETA", human.ETA(s.ETASeconds)})
 	}
 	facts = append(append(facts, d.gates()...), fact{"Usage", status.Usage(s.Usage)})

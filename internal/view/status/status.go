@@ -95,20 +95,83 @@ func Gate(tree perdure.TreeID, number, waiting int) string {
 		human.Count(int64(waiting), "task"), number, tree)
 }
 
-// State writes the state of a tree: interrupted, if the process that ran it died, or one of
-// the states.
-func State(p *perdure.Progress) string {
-	if p.Interrupted {
+// State writes the state of a tree: interrupted, if the process that ran it died, what it
+// waits for, if it rests at a gate, or one of the states.
+func State(s *client.Status) string {
+	switch {
+	case s.Interrupted:
 		return "interrupted"
+	case !s.State.Terminal() && s.Gate != nil && s.Gate.Rests:
+		return waitsForAnswer
 	}
-	return string(p.State)
+	return string(s.State)
+}
+
+const waitsForAnswer = "waits for your answer"
+
+// TaskState writes the state of a task in words: an attempt that is repeated, and what a task
+// waits for. shown is that of [OfTask].
+func TaskState(shown perdure.State, attempts int, hasChildren bool) string {
+	switch {
+	case shown == perdure.Queued && attempts > 0:
+		return "queued again"
+	case shown == perdure.Waiting && hasChildren:
+		return "waits for its parts"
+	case shown == perdure.Waiting:
+		return waitsForAnswer
+	}
+	return string(shown)
+}
+
+// RowState writes the state of a row of an outline.
+func RowState(r *client.OutlineRow) string { return TaskState(OfRow(r), r.Attempts, r.Children > 0) }
+
+// RowNote returns the state of a row in words where the sign of the state does not show it.
+func RowNote(r *client.OutlineRow) string {
+	if words := RowState(r); r.State == perdure.Queued && words != string(r.State) || words == waitsForAnswer {
+		return words
+	}
+	return ""
+}
+
+// Percent writes the share of the work that is done, "–" if it is unknown.
+func Percent(p *perdure.Progress) string {
+	if p.Planned == nil {
+		return "–"
+	}
+	return human.WholePercent(p.Percent)
+}
+
+// Bar returns the bar and the share of the work that is done.
+func Bar(p *perdure.Progress, width int) string {
+	return human.Bar(p.Percent, width) + " " + Percent(p)
+}
+
+// Tasks returns the number of tasks, those that are planned included.
+func Tasks(p *perdure.Progress) string {
+	if p.Planned != nil {
+		return human.Count(max(*p.Planned, p.Total), "task")
+	}
+	return human.Count(p.Total, "task") + " so far"
+}
+
+// leastIdle is the least idle time that is shown, in seconds.
+const leastIdle = 10
+
+// Took writes how long tasks were running, and how long none was.
+func Took(p *perdure.Progress) string {
+	idle := p.ElapsedSeconds - p.WorkedSeconds
+	if p.WorkedSeconds == 0 || idle < leastIdle || idle < p.ElapsedSeconds/10 {
+		return human.Seconds(p.ElapsedSeconds)
+	}
+	return human.Seconds(p.WorkedSeconds) + " (and " + human.Seconds(idle) + " idle)"
 }
 
 // Time writes how long a tree took, or when it probably ends; "–" if no process runs it.
 func Time(p *perdure.Progress) string {
 	switch {
 	case p.State.Terminal():
-		return "took " + human.Seconds(p.ElapsedSeconds)
+		return "took " + Took(p)
 	case p.Interrupted:
 		return "–"
 	}

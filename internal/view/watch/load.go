@@ -83,9 +83,9 @@ type pageKey struct {
 }
 
 type treeLine struct {
-	tree     perdure.Tree
-	prompt   string // the beginning
-	progress perdure.Progress
+	tree   perdure.Tree
+	prompt string // the beginning
+	status client.Status
 }
 
 type filter struct {
@@ -234,12 +234,12 @@ func (m *model) list() tea.Cmd {
 		lines := make([]treeLine, 0, len(page.Trees))
 		for _, t := range page.Trees {
 			line, ok := known[t.ID]
-			if ended := t.State.Terminal() && line.progress.State == t.State; !ok || !ended || line.tree.Reopened != t.Reopened {
+			if ended := t.State.Terminal() && line.status.State == t.State; !ok || !ended || line.tree.Reopened != t.Reopened {
 				s, err := c.Status(ctx, t.ID)
 				if err != nil {
 					return listed{err: err}
 				}
-				line.progress = s.Progress
+				line.status = s
 			}
 			if line.tree = t; !ok {
 				root, err := c.Outline(ctx, client.OutlineQuery{Tree: t.ID, Tasks: []perdure.TaskID{t.Root}})

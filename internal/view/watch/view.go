@@ -120,12 +120,12 @@ func (m *model) head() []string {
 		return []string{title, "", ""}
 	}
 	s := m.status
-	state := status.State(&s.Progress)
-	title += "  " + m.state(s.State, status.Mark(s.State)+" "+state) + "  " + human.Seconds(s.ElapsedSeconds)
+	state := status.State(s)
+	title += "  " + m.state(s.State, status.Mark(s.State)+" "+state) + "  " + status.Took(&s.Progress)
 	if m.name != "" {
 		title += "  " + m.dim(human.OneLine(m.name))
 	}
-	counts := []string{humanize.Comma(s.Completed+s.Failed+s.Cancelled) + " of " + human.Count(s.Total, "task")}
+	counts := []string{humanize.Comma(s.Completed+s.Failed+s.Cancelled) + " of " + status.Tasks(&s.Progress)}
 	for _, c := range []struct {
 		n     int64
 		state perdure.State
@@ -144,7 +144,7 @@ func (m *model) head() []string {
 	if cost := status.Cost(s.Usage); cost != status.NoCost {
 		counts = append(counts, cost)
 	}
-	bar := human.Bar(s.Percent, barWidth) + " " + human.WholePercent(s.Percent) + "  " + strings.Join(counts, ", ")
+	bar := status.Bar(&s.Progress, barWidth) + "  " + strings.Join(counts, ", ")
 	return []string{title, bar, m.slow()}
 }
 
@@ -229,6 +229,8 @@ func (m *model) taskLine(i int) string {
 		note = " — its process has ended"
 	case row.Attempts > 1 && row.State == perdure.Running:
 		note = fmt.Sprintf(" — attempt %d", row.Attempts)
+	case status.RowNote(row) != "":
+		note = " — " + status.RowNote(row)
 	}
 	front := head + indent + sign
 	id := row.Task.String()
@@ -284,9 +286,9 @@ func (m *model) treesLines() []string {
 	var cells [][]string
 	widest := make([]int, 5)
 	for i := top; i < min(top+height, len(m.trees)); i++ {
-		p := &m.trees[i].progress
-		row := []string{status.Mark(p.State) + " " + status.State(p), human.WholePercent(p.Percent),
-			"of " + human.Count(p.Total, "task"),
+		p := &m.trees[i].status.Progress
+		row := []string{status.Mark(p.State) + " " + status.State(&m.trees[i].status), status.Percent(p),
+			"of " + status.Tasks(p),
 			status.Time(p), status.Cost(p.Usage)}
 		for k, cell := range row {
 			widest[k] = max(widest[k], ansi.StringWidth(cell))
@@ -302,7 +304,7 @@ func (m *model) treesLines() []string {
 		if top+k == m.chosen {
 			head, id = "❯ ", m.bold(id)
 		}
-		row[0] = m.state(t.progress.State, row[0])
+		row[0] = m.state(t.status.State, row[0])
 		lines = append(lines, head+id+"  "+strings.Join(row, "  ")+"  "+human.OneLine(cmp.Or(t.tree.Name, t.prompt)))
 	}
 	return lines
@@ -325,7 +327,7 @@ const maxShown = 64 << 10
 func (m *model) taskLines() []string {
 	t := m.task
 	shown := status.OfTask(t.State, t.Partial, t.Skipped)
-	lines := []string{"", m.state(shown, status.Mark(shown)+" "+string(shown)) +
+	lines := []string{"", m.state(shown, status.Mark(shown)+" "+status.TaskState(shown, t.Attempts, t.Pending > 0)) +
 		fmt.Sprintf("  attempt %d of %d, ran %s, %s", t.Attempts, t.MaxAttempts, human.Duration(t.Active),
 			status.Usage(t.Usage))}
 	section := func(title, text string) {
