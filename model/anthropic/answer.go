@@ -1,8 +1,10 @@
 package anthropic
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
-	"io"
+	"iter"
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/sse"
@@ -34,10 +36,10 @@ type answer struct {
 // usage is the tokens as the protocol counts them: what was read from a cache
 // or written to one is not part of input.
 type usage struct {
-	Input      int64 `json:"input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	CacheRead  int64 `json:"cache_read_input_tokens"`
-	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	Input      wire.Count `json:"input_tokens"`
+	Output     wire.Count `json:"output_tokens"`
+	CacheRead  wire.Count `json:"cache_read_input_tokens"`
+	CacheWrite wire.Count `json:"cache_creation_input_tokens"`
 }
 
 // take takes over the figures of a later report. Reports are cumulative, and a part
@@ -48,8 +50,8 @@ func (u *usage) take(later usage) {
 }
 
 func (u *usage) model() model.Usage {
-	return model.Usage{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output,
-		CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite}
+	return model.Usage{InputTokens: int64(u.Input + u.CacheRead + u.CacheWrite), OutputTokens: int64(u.Output),
+		CachedTokens: int64(u.CacheRead), CacheWriteTokens: int64(u.CacheWrite)}
 }
 
 // message is an answer that is not streamed.
@@ -77,9 +79,9 @@ func (a *answer) Len() int { return a.text.Len() + a.calls.Len() }
 func (a *answer) Usage() model.Usage { return a.usage.model() }
 
 // ReadWhole reads the reply of a server that does not stream.
-func (a *answer) ReadWhole(body io.Reader) error {
+func (a *answer) ReadWhole(document []byte) error {
 	var m message
-	if err := wire.ReadWhole(body, a.text.Limit, &m, func() bool { return m.Type == "message" }); err != nil {
+	if err := wire.ReadWhole(document, &m, func() bool { return m.Type == "message" || len(m.Content) > 0 }); err != nil {
 		return err
 	}
 	a.model, a.usage, a.stop, a.begun, a.ended = m.Model, m.Usage, m.StopReason, true, true
@@ -125,9 +127,10 @@ type event struct {
 	Usage usage `json:"usage"`
 }
 
-// ReadStream reads a streamed reply.
-func (a *answer) ReadStream(body io.Reader) error {
-	for raw, err := range wire.Events(body, a.text.Limit) {
+// ReadEvents reads a streamed reply. It is complete with the reason to stop, which some gateways
+// send as the last event.
+func (a *answer) ReadEvents(list iter.Seq2[sse.Event, error]) error {
+	for raw, err := range list {
 		var e event
 		if err == nil {
 			err = decodeEvent(raw, &e)
@@ -135,21 +138,34 @@ func (a *answer) ReadStream(body io.Reader) error {
 		if err == nil {
 			err = a.add(&e)
 		}
-		if err != nil || a.ended {
+		switch {
+		case err != nil && a.stop != "": // an error after the end changes nothing
+			return nil
+		case err != nil || a.ended:
 			return err
 		}
 	}
-	if !a.begun {
+	switch {
+	case a.stop != "":
+		return nil
+	case !a.begun:
 		return wire.ErrNotAnswer
 	}
 	return wire.ErrNoEnd
 }
 
 func decodeEvent(raw sse.Event, e *event) error {
+	if bytes.HasPrefix(raw.Data, []byte("[DONE]")) { // of gateways that translate another protocol
+		return nil
+	}
 	if err := wire.Decode(raw.Data, e); err != nil && raw.Name != "error" {
 		return err
 	}
-	if e.Type != "error" && raw.Name != "error" {
+	failed := e.Type == "error" || raw.Name == "error"
+	if e.Type == "" && !failed { // some servers send a bare message
+		failed = wire.IsFault(raw.Data)
+	}
+	if !failed {
 		return nil
 	}
 	return wire.ReadServerError(raw.Data)
@@ -174,7 +190,7 @@ func (a *answer) add(e *event) (err error) {
 			err = a.use(wire.ToolPart{Index: e.Index, Arguments: string(e.Delta.Input)})
 		}
 	case "message_delta":
-		a.stop = e.Delta.StopReason
+		a.stop = cmp.Or(e.Delta.StopReason, a.stop)
 		a.usage.take(e.Usage)
 	case "message_stop":
 		a.ended = true

@@ -112,7 +112,8 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "v1/messages",
-		NoSchema: cfg.NoSchema, Keeps: !cfg.NoCaching, NoTools: cfg.NoTools,
+		MaxAnswer: cfg.MaxResponseBytes,
+		NoSchema:  cfg.NoSchema, Keeps: !cfg.NoCaching, NoTools: cfg.NoTools,
 	}
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {

@@ -2,10 +2,12 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"io"
+	"iter"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/sse"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/internal/wire"
 )
@@ -15,15 +17,39 @@ type completion struct {
 	Model   string          `json:"model"`
 	Choices []choice        `json:"choices"`
 	Usage   usage           `json:"usage"`
+	Groq    groq            `json:"x_groq"`
+	Object  string          `json:"object"`
 	Error   json.RawMessage `json:"error"`
 }
 
+// groq is where Groq reports the usage of a stream.
+type groq struct {
+	Usage usage `json:"usage"`
+}
+
 // choice is one answer of several; only the first is read. An answer that is
-// not streamed has a message, an event of a stream has a delta.
+// not streamed has a message, an event of a stream has a delta, and the older protocol has a text.
 type choice struct {
-	Message      message `json:"message"`
-	Delta        message `json:"delta"`
-	FinishReason string  `json:"finish_reason"`
+	Index        int       `json:"index"`
+	Message      message   `json:"message"`
+	Delta        message   `json:"delta"`
+	Text         wire.Text `json:"text"`
+	FinishReason string    `json:"finish_reason"`
+	// Usage is where Moonshot reports the usage of a stream.
+	Usage usage `json:"usage"`
+}
+
+// ended reports whether this is the end of the choice. Some servers write null as text.
+func (c *choice) ended() bool { return c.FinishReason != "" && c.FinishReason != "null" }
+
+// first returns the first choice, nil if the completion has only others or none.
+func (c *completion) first() *choice {
+	for i := range c.Choices {
+		if c.Choices[i].Index == 0 {
+			return &c.Choices[i]
+		}
+	}
+	return nil
 }
 
 type message struct {
@@ -46,15 +72,27 @@ type toolCall struct {
 // usage is the tokens as the protocol counts them: cached ones are a part of
 // those of the prompt.
 type usage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Details    struct {
-		Cached int64 `json:"cached_tokens"`
+	Prompt     wire.Count `json:"prompt_tokens"`
+	Completion wire.Count `json:"completion_tokens"`
+	// Input and Output are the names in newer protocols.
+	Input   wire.Count `json:"input_tokens"`
+	Output  wire.Count `json:"output_tokens"`
+	Details struct {
+		Cached wire.Count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 
 func (u *usage) model() model.Usage {
-	return model.Usage{InputTokens: u.Prompt, OutputTokens: u.Completion, CachedTokens: u.Details.Cached}
+	return model.Usage{InputTokens: int64(cmp.Or(u.Prompt, u.Input)), OutputTokens: int64(cmp.Or(u.Completion, u.Output)),
+		CachedTokens: int64(u.Details.Cached)}
+}
+
+// take takes over the figures of a later report. Reports are cumulative, and a figure that is left
+// out stays as it was.
+func (u *usage) take(later *usage) {
+	u.Prompt, u.Completion = cmp.Or(later.Prompt, u.Prompt), cmp.Or(later.Completion, u.Completion)
+	u.Input, u.Output = cmp.Or(later.Input, u.Input), cmp.Or(later.Output, u.Output)
+	u.Details.Cached = cmp.Or(later.Details.Cached, u.Details.Cached)
 }
 
 // answer collects what the server sends.
@@ -79,18 +117,16 @@ func (a *answer) Len() int { return a.text.Len() + a.calls.Len() }
 func (a *answer) Usage() model.Usage { return a.usage.model() }
 
 // ReadWhole reads the reply of a server that does not stream.
-func (a *answer) ReadWhole(body io.Reader) error {
+func (a *answer) ReadWhole(document []byte) error {
 	var c completion
-	if err := wire.ReadWhole(body, a.text.Limit, &c, func() bool { return len(c.Choices) > 0 }); err != nil {
+	if err := wire.ReadWhole(document, &c, func() bool { return len(c.Choices) > 0 }); err != nil {
 		return err
 	}
-	first := c.Choices[0]
-	a.model, a.usage, a.stop, a.ended = c.Model, c.Usage, first.FinishReason, true
-	a.refusal.WriteString(string(first.Message.Refusal))
-	if _, err := a.text.WriteString(string(first.Message.Content)); err != nil {
-		return err
+	if c.first() == nil { // the only one, with another number
+		c.Choices[0].Index = 0
 	}
-	return a.call(first.Message.Calls, true)
+	a.ended = true
+	return a.add(&c, true)
 }
 
 // call adds calls of tools. Those of a reply that is whole are one each, whatever their index.
@@ -115,16 +151,16 @@ func (a *answer) call(raw json.RawMessage, whole bool) error {
 	return nil
 }
 
-// ReadStream reads a streamed reply.
-func (a *answer) ReadStream(body io.Reader) error {
+// ReadEvents reads a streamed reply.
+func (a *answer) ReadEvents(list iter.Seq2[sse.Event, error]) error {
 	events := 0
-	for e, err := range wire.Events(body, a.text.Limit) {
+	for e, err := range list {
 		if bytes.HasPrefix(e.Data, []byte("[DONE]")) {
 			return nil
 		}
 		var c completion
 		if err == nil {
-			err = decodeEvent(e.Data, &c)
+			err = decodeEvent(e, &c)
 		}
 		switch {
 		case err != nil && a.ended: // an error after the end changes nothing
@@ -133,7 +169,7 @@ func (a *answer) ReadStream(body io.Reader) error {
 			return err
 		}
 		events++
-		if err := a.add(&c); err != nil {
+		if err := a.add(&c, false); err != nil {
 			return err
 		}
 	}
@@ -146,39 +182,56 @@ func (a *answer) ReadStream(body io.Reader) error {
 	return wire.ErrNoEnd
 }
 
-func decodeEvent(data []byte, c *completion) error {
-	if err := wire.Decode(data, c); err != nil {
-		return err
+func decodeEvent(e sse.Event, c *completion) error {
+	err := wire.Decode(e.Data, c)
+	failed := e.Name == "error" || len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error"
+	if err == nil && !failed && len(c.Choices) == 0 { // some servers send a bare message
+		failed = wire.IsFault(e.Data)
 	}
-	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return wire.ReadServerError(data)
+	if failed {
+		return wire.ReadServerError(e.Data)
 	}
-	return nil
+	return err
 }
 
-func (a *answer) add(c *completion) error {
+// add adds an event of a stream or a whole completion.
+func (a *answer) add(c *completion, whole bool) error {
 	if c.Model != "" {
 		a.model = c.Model
 	}
-	if c.Usage.Prompt > 0 || c.Usage.Completion > 0 {
-		a.usage = c.Usage
-	}
-	if len(c.Choices) == 0 {
+	a.usage.take(&c.Groq.Usage)
+	a.usage.take(&c.Usage)
+	first := c.first()
+	if first == nil {
 		return nil
 	}
-	first := c.Choices[0]
+	a.usage.take(&first.Usage)
 	if first.FinishReason == "error" {
 		return wire.ErrNoEnd
 	}
-	if first.FinishReason != "" {
+	if first.ended() {
 		a.stop, a.ended = first.FinishReason, true
 	}
-	a.refusal.WriteString(string(first.Delta.Refusal))
-	if _, err := a.text.WriteString(string(first.Delta.Content)); err != nil {
+	said := first.said(whole || a.text.Len() == 0)
+	a.refusal.WriteString(string(said.Refusal))
+	if _, err := a.text.WriteString(string(said.Content)); err != nil {
 		return err
 	}
-	return a.call(first.Delta.Calls, false)
+	return a.call(said.Calls, whole)
 }
+
+// said returns what a choice adds to the answer. Some servers repeat the whole message at the end
+// of a stream: it counts only in a completion or if nothing came before.
+func (c *choice) said(useMessage bool) message {
+	said := c.Delta
+	if useMessage && said.empty() {
+		said = c.Message
+	}
+	said.Content = cmp.Or(said.Content, c.Text)
+	return said
+}
+
+func (m *message) empty() bool { return m.Content == "" && m.Refusal == "" && len(m.Calls) == 0 }
 
 // Response returns the response. sent is the length of the request in bytes.
 func (a *answer) Response(sent int) (*model.Response, *model.Error) {

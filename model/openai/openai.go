@@ -84,7 +84,8 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
-		NoSchema: cfg.NoSchema, NoTools: cfg.NoTools,
+		MaxAnswer: cfg.MaxResponseBytes,
+		NoSchema:  cfg.NoSchema, NoTools: cfg.NoTools,
 	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)

@@ -8,14 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/sse"
 	"github.com/perdure/perdure/model"
@@ -27,13 +24,6 @@ const userAgent = "perdure (https://github.com/perdure/perdure)"
 
 // maxRedirects is how many redirects of one request are followed.
 const maxRedirects = 10
-
-// bytesPerAnswerByte is how many bytes of JSON may come for one byte of an
-// answer that is not streamed: "\u0041" and the fields around it.
-const bytesPerAnswerByte = 8
-
-// maxEvent bounds one event of a stream, in bytes.
-const maxEvent = 32 << 20
 
 // The errors of a reply that is not in the protocol's form of an answer, and of a
 // stream that ended early.
@@ -70,6 +60,8 @@ type Caller struct {
 	Hint func(model.Kind, model.Fault) string
 	// ServerErrorKind returns the kind of a [ServerError]. Required.
 	ServerErrorKind func(model.Fault) model.Kind
+	// MaxAnswer is the largest answer accepted, in bytes. Required.
+	MaxAnswer int
 	// NoSchema and NoTools are set if schemas of answers and tools are not to be sent.
 	NoSchema, NoTools bool
 	// Keeps is set if the server keeps the beginning of prompts when it is asked to.
@@ -166,20 +158,11 @@ func (c *Caller) readError(ctx context.Context, n int, err error) *model.Error {
 	return c.End.BrokeOff(n, err)
 }
 
-// read reads a reply: a stream, or the one JSON document of a server that does not stream.
-func read(resp *http.Response, a Answer) error {
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if kind == "application/json" || strings.HasSuffix(kind, "+json") {
-		return a.ReadWhole(resp.Body)
-	}
-	return a.ReadStream(resp.Body)
-}
-
 // Answer is a reply as a protocol reads it.
 type Answer interface {
-	// ReadStream and ReadWhole read the reply, streamed or as one JSON document.
-	ReadStream(body io.Reader) error
-	ReadWhole(body io.Reader) error
+	// ReadEvents and ReadWhole read the reply, streamed or as one JSON document.
+	ReadEvents(events iter.Seq2[sse.Event, error]) error
+	ReadWhole(document []byte) error
 	// Len is how many bytes of the answer were read. Usage is what the server has reported so far.
 	Len() int
 	Usage() model.Usage
@@ -196,7 +179,7 @@ func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int
 		return nil, err
 	}
 	defer reply.Body.Close()
-	err = read(reply, a)
+	err = read(reply.Body, c.MaxAnswer, a)
 	var failed *model.Error
 	var resp *model.Response
 	cut := errors.Is(err, model.ErrOverLimit)
@@ -267,117 +250,4 @@ func Response(text *model.Collector, sent int, u model.Usage) *model.Response {
 		resp.Notes = append(resp.Notes, model.NoteReplaced)
 	}
 	return resp
-}
-
-// ReadWhole reads a reply that is not streamed into a value; isAnswer reports
-// whether the value is an answer then. maxAnswer is the largest answer accepted,
-// in bytes. The error is io.ErrUnexpectedEOF for JSON that is cut, a [ServerError]
-// for an error of the server, and otherwise wraps [ErrNotAnswer].
-func ReadWhole(body io.Reader, maxAnswer int, into any, isAnswer func() bool) error {
-	limit := int64(maxAnswer)*bytesPerAnswerByte + 1<<16
-	data, err := io.ReadAll(io.LimitReader(body, limit+1))
-	switch {
-	case err != nil:
-		return err
-	case int64(len(data)) > limit:
-		return model.TooLarge(maxAnswer)
-	}
-	if err := Decode(data, into); err != nil {
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && syntax.Offset >= int64(len(data)) {
-			return io.ErrUnexpectedEOF
-		}
-		return errors.Join(ErrNotAnswer, err)
-	}
-	if isAnswer() {
-		return nil
-	}
-	if f, ok := model.ParseFault(data); ok {
-		return &ServerError{f}
-	}
-	return ErrNotAnswer
-}
-
-// Events returns the events of a stream that have data. An error is the last
-// element. maxAnswer is the largest answer accepted, in bytes; the error of an
-// event that is too long names it.
-func Events(body io.Reader, maxAnswer int) iter.Seq2[sse.Event, error] {
-	return func(yield func(sse.Event, error) bool) {
-		for r := sse.NewReader(body, maxEvent); ; {
-			e, err := r.Next()
-			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case errors.Is(err, sse.ErrTooLong):
-				err = model.TooLarge(maxAnswer)
-			case err == nil && len(e.Data) == 0:
-				continue
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// Decode parses JSON. A field of another type than expected stays empty:
-// servers differ in fields that matter little.
-func Decode(data []byte, into any) error {
-	err := json.Unmarshal(data, into)
-	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return nil
-	}
-	return err
-}
-
-// Text is a JSON string, or a list of parts of which those with a text count.
-// Anything else is an empty text. It keeps bytes that are not UTF-8, which
-// encoding/json replaces: a server may split a character between two events.
-type Text string
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (t *Text) UnmarshalJSON(data []byte) error {
-	*t = ""
-	if data[0] == '[' {
-		var parts []struct {
-			Text Text `json:"text"`
-		}
-		err := Decode(data, &parts)
-		for _, part := range parts {
-			*t += part.Text
-		}
-		return err
-	}
-	if data[0] != '"' {
-		return nil
-	}
-	var text strings.Builder
-	for rest := data[1 : len(data)-1]; len(rest) > 0; {
-		n := ValidPrefix(rest)
-		var part string
-		if err := json.Unmarshal(quote(rest[:n]), &part); err != nil {
-			return err
-		}
-		text.WriteString(part)
-		if n < len(rest) {
-			text.WriteByte(rest[n])
-			n++
-		}
-		rest = rest[n:]
-	}
-	*t = Text(text.String())
-	return nil
-}
-
-func quote(text []byte) []byte { return append(append([]byte{'"'}, text...), '"') }
-
-// ValidPrefix returns how many bytes at the beginning of data are valid UTF-8.
-func ValidPrefix(data []byte) int {
-	for n := 0; n < len(data); {
-		r, size := utf8.DecodeRune(data[n:])
-		if r == utf8.RuneError && size == 1 {
-			return n
-		}
-		n += size
-	}
-	return len(data)
 }
