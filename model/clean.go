@@ -18,6 +18,9 @@ const NoteReplaced = "the answer was not valid UTF-8 or contained NUL bytes; the
 // NoteNoTemperature is the note of a response whose model takes no temperature.
 const NoteNoTemperature = "the temperature was not sent: this model takes none"
 
+// NoteNoSeed is the note of a response whose model takes no seed.
+const NoteNoSeed = "the seed was not sent: this model takes none"
+
 // NoteNoSchema is the note of a response to a request without the schema of its answer.
 const NoteNoSchema = "the schema of the answer was not sent: the server refuses it"
 

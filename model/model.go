@@ -87,6 +87,9 @@ type Request struct {
 	// when asked to. With Messages, and if it is not empty, requests that are likely to follow
 	// begin with all of this one. It is not part of [Hash].
 	Shared []int
+	// Exact is set if a model that refuses the temperature, the seed or a further parameter is not
+	// asked again without it. It is not sent, and not part of [Hash].
+	Exact bool
 	// Sample numbers equal requests that are to get different answers, for
 	// example for a vote: caches keep them apart. It is not sent.
 	Sample int

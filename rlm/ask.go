@@ -43,6 +43,7 @@ type exchanged struct {
 // send sends a request, unless the journal has its answer.
 func (a *attempt) send(ctx context.Context, position int, m *asked, req *model.Request) (x exchanged, err error) {
 	hash := model.Hash(m.name, req)
+	req.Exact = a.run.cfg.Mode == ModeStrict
 	if req.Divisible { // then the position can have an answer to a shorter request
 		if err := a.refusedBefore(ctx, position, hash); err != nil {
 			return x, err

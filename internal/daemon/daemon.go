@@ -119,7 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 
 func (d *Daemon) assemble(ctx context.Context) error {
 	models := d.cfg.Models
-	models.Logger = d.log
+	models.Logger, models.Findings = d.log, findings{d.store}
 	if d.cfg.Session != "" {
 		session, err := d.store.OpenSession(ctx, d.cfg.Session)
 		if err != nil {

@@ -45,6 +45,8 @@ type ModelConfig struct {
 	// NoSchema, NoCaching and NoTools switch off that schemas of answers are sent, that providers
 	// are asked to keep the beginning of prompts, and that tools are sent.
 	NoSchema, NoCaching, NoTools bool
+	// Findings keeps what servers refuse between processes; nil: each process finds it out.
+	Findings model.Findings
 	// Lock, if not nil, is held open by the guards of programs until the programs have
 	// ended, so that no other process takes over before.
 	Lock *os.File
@@ -256,7 +258,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 	case scheme == schemeOpenAI:
 		return openai.New(openai.Config{
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "OPENAI_API_KEY"),
-			NoSchema: m.cfg.NoSchema, NoTools: m.cfg.NoTools,
+			NoSchema: m.cfg.NoSchema, NoTools: m.cfg.NoTools, Findings: m.cfg.Findings,
 		})
 	case scheme == schemeAnthropic:
 		longest := anthropic.DefaultMaxOutput
@@ -266,6 +268,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		return anthropic.New(anthropic.Config{
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "ANTHROPIC_API_KEY"), MaxOutput: longest,
 			NoSchema: m.cfg.NoSchema, NoCaching: m.cfg.NoCaching, NoTools: m.cfg.NoTools,
+			Findings: m.cfg.Findings,
 		})
 	}
 	return nil, unknownModel(name)

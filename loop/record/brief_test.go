@@ -242,6 +242,7 @@ func TestOlderStore(t *testing.T) {
 			"ALTER TABLE tree DROP COLUMN reopened", "ALTER TABLE tree DROP COLUMN reopened_at",
 			"ALTER TABLE task_hot DROP COLUMN replays", "ALTER TABLE tree DROP COLUMN request",
 			"DROP TABLE unused_task", "DROP TABLE repl_block", "ALTER TABLE payload DROP COLUMN packed",
+			"DROP TABLE finding",
 			"DELETE FROM migration WHERE number >= 8")
 		s = testdb.Open(t, cfg)
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {

@@ -10,7 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/perdure/perdure/model"
@@ -53,6 +55,13 @@ type Config struct {
 	MaxOutput int
 	// Window is how many tokens a request may hold; 0 means no limit.
 	Window int
+	// Params are further fields of each request, for example top_p. Those that this package sets
+	// itself are refused.
+	Params map[string]json.RawMessage
+	// Header is added to each request.
+	Header http.Header
+	// Findings keeps what the server refuses for other processes. nil: only this one knows.
+	Findings model.Findings
 	// NoSchema, NoCaching and NoTools switch off that schemas of answers are sent, that the
 	// provider is asked to keep the beginning of prompts that several requests share, and that
 	// tools are sent.
@@ -84,6 +93,7 @@ func (c Config) validate() error {
 	if c.MaxResponseBytes < 0 {
 		errs = append(errs, errors.New("MaxResponseBytes is below 0"))
 	}
+	errs = append(errs, wire.CheckParams(c.Params, reflect.TypeFor[request]()))
 	return errors.Join(errs...)
 }
 
@@ -113,8 +123,10 @@ func New(cfg Config) (*Model, error) {
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "v1/messages",
 		MaxAnswer: cfg.MaxResponseBytes,
-		NoSchema:  cfg.NoSchema, Keeps: !cfg.NoCaching, NoTools: cfg.NoTools,
+		NoSchema:  cfg.NoSchema, Keeps: !cfg.NoCaching, NoTools: cfg.NoTools, Params: cfg.Params,
+		LimitName: wire.MaxTokens, MaxOutput: cfg.MaxOutput, Findings: cfg.Findings,
 	}
+	maps.Copy(m.caller.Header, cfg.Header)
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("X-Api-Key", cfg.APIKey)
@@ -128,8 +140,8 @@ func (m *Model) Window() int { return m.cfg.Window }
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
-// Generate sends one request; another one only when the model refuses the temperature, the
-// schema, the caching or the tools of the first, which some do. When the server does not report
+// Generate sends one request; another one only when the model refuses a part of the first, which
+// some do. When the server does not report
 // usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
@@ -137,7 +149,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
 			OnText: req.OnText}, tools: len(o.Tools) > 0 && o.Schema == nil}
 		body, notes := m.request(req, user, o)
-		resp, err := m.caller.Ask(ctx, req, body, wire.Bytes(req, user), a)
+		resp, err := m.caller.Ask(ctx, req, wire.Body{Fields: body, Params: o.Params}, wire.Bytes(req, user), a)
 		if err != nil {
 			return nil, err
 		}
@@ -194,15 +206,16 @@ const toolName = "answer"
 // as the caller asked.
 func (m *Model) request(req *model.Request, user string, o wire.Options) (r *request, notes []string) {
 	r = &request{
-		Model: m.cfg.Model, MaxTokens: m.cfg.MaxOutput, Stream: true,
-		Messages: messages(req, user, o.Shared),
+		Model: m.cfg.Model, MaxTokens: o.MaxOutput, Stream: o.Stream,
 	}
-	if req.MaxOutputTokens > 0 {
-		r.MaxTokens = req.MaxOutputTokens
-	}
-	if req.System != "" {
+	switch o.System {
+	case "":
+	case wire.RoleUser:
+		user = req.System + "\n\n" + user
+	default:
 		r.System = []textBlock{{Text: req.System, Type: "text"}}
 	}
+	r.Messages = messages(req, user, o.Shared)
 	if wire.IsObject(o.Schema) { // the input of a tool is an object
 		r.Tools = []tool{{Name: toolName, Description: "Takes the answer.", InputSchema: o.Schema}}
 		r.ToolChoice = &toolChoice{Name: toolName, Type: "tool"}

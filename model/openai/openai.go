@@ -11,7 +11,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/perdure/perdure/model"
@@ -32,6 +34,13 @@ type Config struct {
 	APIKey string
 	// Window is how many tokens a request may hold; 0 means no limit.
 	Window int
+	// Params are further fields of each request, for example top_p. Those that this package sets
+	// itself are refused.
+	Params map[string]json.RawMessage
+	// Header is added to each request.
+	Header http.Header
+	// Findings keeps what the server refuses for other processes. nil: only this one knows.
+	Findings model.Findings
 	// NoSchema and NoTools switch off that schemas of answers and tools are sent.
 	NoSchema, NoTools bool
 	// MaxResponseBytes is the largest answer accepted.
@@ -57,6 +66,7 @@ func (c Config) validate() error {
 	if c.MaxResponseBytes < 0 {
 		errs = append(errs, errors.New("MaxResponseBytes is below 0"))
 	}
+	errs = append(errs, wire.CheckParams(c.Params, reflect.TypeFor[request]()))
 	return errors.Join(errs...)
 }
 
@@ -85,8 +95,13 @@ func New(cfg Config) (*Model, error) {
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
 		MaxAnswer: cfg.MaxResponseBytes,
-		NoSchema:  cfg.NoSchema, NoTools: cfg.NoTools,
+		NoSchema:  cfg.NoSchema, NoTools: cfg.NoTools, Params: cfg.Params, LimitName: wire.MaxTokens,
+		Findings: cfg.Findings,
 	}
+	if m.official() { // other servers know the older name
+		m.caller.LimitName = wire.MaxCompletionTokens
+	}
+	maps.Copy(m.caller.Header, cfg.Header)
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
@@ -99,15 +114,16 @@ func (m *Model) Window() int { return m.cfg.Window }
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
-// Generate sends one request; another one only when the model refuses the temperature, the
-// schema or the tools of the first, which some do. When the server does not report usage, it is
+// Generate sends one request; another one only when the model refuses a part of the first, which
+// some do. When the server does not report usage, it is
 // estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
 	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {
 		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
 			OnText: req.OnText}, tools: len(o.Tools) > 0}
-		return m.caller.Ask(ctx, req, m.request(req, user, o), wire.Bytes(req, user), a)
+		body := wire.Body{Fields: m.request(req, user, o), Params: o.Params}
+		return m.caller.Ask(ctx, req, body, wire.Bytes(req, user), a)
 	})
 }
 
@@ -121,7 +137,7 @@ type request struct {
 	Seed                *int64           `json:"seed,omitempty"`
 	Temperature         *float64         `json:"temperature,omitempty"`
 	Tools               []tool           `json:"tools,omitempty"`
-	StreamOptions       streamOptions    `json:"stream_options"`
+	StreamOptions       *streamOptions   `json:"stream_options,omitempty"`
 	Stream              bool             `json:"stream"`
 }
 
@@ -132,8 +148,8 @@ type requestMessage struct {
 
 // format holds the answer to a schema.
 type format struct {
-	Type   string       `json:"type"`
-	Schema formatSchema `json:"json_schema"`
+	Type   string        `json:"type"`
+	Schema *formatSchema `json:"json_schema,omitempty"`
 }
 
 type formatSchema struct {
@@ -160,32 +176,40 @@ type streamOptions struct {
 
 func (m *Model) request(req *model.Request, user string, o wire.Options) *request {
 	r := &request{
-		Model: m.cfg.Model, Seed: req.Seed, Temperature: o.Temperature,
-		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+		Model: m.cfg.Model, Seed: o.Seed, Temperature: o.Temperature, Stream: o.Stream,
 	}
-	if req.System != "" {
-		r.Messages = append(r.Messages, requestMessage{Role: "system", Content: req.System})
+	if o.Stream && o.StreamUsage {
+		r.StreamOptions = &streamOptions{IncludeUsage: true}
+	}
+	switch o.System {
+	case "":
+	case wire.RoleUser:
+		user = req.System + "\n\n" + user
+	default:
+		r.Messages = append(r.Messages, requestMessage{Role: o.System, Content: req.System})
 	}
 	r.Messages = append(r.Messages, requestMessage{Role: "user", Content: user})
 	for _, msg := range req.Messages {
 		r.Messages = append(r.Messages, requestMessage{Role: wire.Role(msg), Content: msg.Text})
 	}
-	if o.Schema != nil {
+	switch {
+	case o.Schema != nil && o.JSONObject:
+		r.ResponseFormat = &format{Type: "json_object"}
+	case o.Schema != nil:
 		// OpenAI takes a part of JSON Schema only with strict; other servers hold the answer
 		// to the schema in any case.
-		r.ResponseFormat = &format{Type: "json_schema", Schema: formatSchema{Name: "answer", Schema: o.Schema,
+		r.ResponseFormat = &format{Type: "json_schema", Schema: &formatSchema{Name: "answer", Schema: o.Schema,
 			Strict: strict(o.Schema)}}
 	}
 	// Whether and how often tools are called is left to the model: not all servers know more.
 	for _, t := range o.Tools {
 		r.Tools = append(r.Tools, tool{Type: "function", Function: function(t)})
 	}
-	switch {
-	case req.MaxOutputTokens <= 0:
-	case m.official():
-		r.MaxCompletionTokens = req.MaxOutputTokens
-	default: // the older name is the one other servers know
-		r.MaxTokens = req.MaxOutputTokens
+	switch o.LimitName {
+	case wire.MaxCompletionTokens:
+		r.MaxCompletionTokens = o.MaxOutput
+	case wire.MaxTokens:
+		r.MaxTokens = o.MaxOutput
 	}
 	return r
 }

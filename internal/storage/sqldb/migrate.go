@@ -14,7 +14,7 @@ import (
 
 // schemaVersion is the schema of this program. Each migration records the oldest schema
 // that a program has to know to read and to write the store.
-const schemaVersion = 18
+const schemaVersion = 19
 
 // schemaBriefs is the first schema with briefs: a program that does not know them would
 // change an iteration and not its brief.

@@ -64,13 +64,21 @@ type Caller struct {
 	MaxAnswer int
 	// NoSchema and NoTools are set if schemas of answers and tools are not to be sent.
 	NoSchema, NoTools bool
+	// Params are further fields of each request.
+	Params map[string]json.RawMessage
+	// LimitName is the field for the limit of an answer, and MaxOutput the limit if a request has
+	// none; 0 for none.
+	LimitName string
+	MaxOutput int
+	// Findings keeps what the server refuses for other processes; nil: only this one knows.
+	Findings model.Findings
 	// Keeps is set if the server keeps the beginning of prompts when it is asked to.
 	Keeps bool
 
-	refused refusals
+	memory memory
 }
 
-// Post sends body as JSON. The error is
+// Post sends body as JSON. The error wraps
 // a [*model.Error], also for a reply with a status of 400 and more. The caller
 // has to close the body of the response.
 func (c *Caller) Post(ctx context.Context, body any) (*http.Response, error) {
@@ -102,7 +110,7 @@ func (c *Caller) Post(ctx context.Context, body any) (*http.Response, error) {
 	fault := model.ReadFault(resp.Body)
 	e := c.End.Refused(resp, fault)
 	e.Hint = c.Hint(e.Kind, fault)
-	return nil, e
+	return nil, &refusedError{e, fault}
 }
 
 // checkRedirect refuses redirects to another server, which would receive the
@@ -180,24 +188,33 @@ func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int
 	}
 	defer reply.Body.Close()
 	err = read(reply.Body, c.MaxAnswer, a)
-	var failed *model.Error
-	var resp *model.Response
 	cut := errors.Is(err, model.ErrOverLimit)
 	if err != nil && !cut {
-		failed = c.readError(ctx, a.Len(), err)
-	} else {
-		resp, failed = a.Response(sent)
-	}
-	if failed != nil {
-		failed.Usage = plausible(a.Usage())
-		if failed.Usage == (model.Usage{}) && a.Len() > 0 {
-			failed.Usage = estimated(sent, a.Len())
+		failed := c.readError(ctx, a.Len(), err)
+		failed.Usage = spentUsage(a, sent)
+		if server, ok := errors.AsType[*ServerError](err); ok && a.Len() == 0 {
+			return nil, &refusedError{failed, server.fault}
 		}
+		return nil, failed
+	}
+	resp, failed := a.Response(sent)
+	if failed != nil {
+		failed.Usage = spentUsage(a, sent)
 		return nil, failed
 	}
 	noteCutRequest(resp, req)
 	noteOverLimit(resp, req.MaxOutputTokens, cut)
 	return resp, nil
+}
+
+// spentUsage returns the usage of a request that failed: as reported, or estimated if the answer
+// began.
+func spentUsage(a Answer, sent int) model.Usage {
+	u := plausible(a.Usage())
+	if u == (model.Usage{}) && a.Len() > 0 {
+		u = estimated(sent, a.Len())
+	}
+	return u
 }
 
 // noteOverLimit notes an answer that is longer than the request allowed, in tokens; 0
