@@ -33,6 +33,8 @@ type EndpointConfig struct {
 	// Key is the API key. It may be empty for servers on this
 	// machine or in a private network. It never appears in errors.
 	Key string
+	// Secrets are further values that never appear in errors, such as those of headers.
+	Secrets []string
 	// URLVariable and KeyVariable are the environment variables that hints
 	// name, URLExample an address to name with the first.
 	URLVariable, KeyVariable string
@@ -133,7 +135,7 @@ func (e *Endpoint) Redact(s string) string { return Redact(s, e.secrets()...) }
 func (e *Endpoint) RedactError(err error) error { return RedactError(err, e.secrets()...) }
 
 func (e *Endpoint) secrets() []string {
-	secrets := []string{e.cfg.Key}
+	secrets := append([]string{e.cfg.Key}, e.cfg.Secrets...)
 	if password, ok := e.base.User.Password(); ok {
 		secrets = append(secrets, password)
 	}

@@ -27,6 +27,9 @@ type Agent struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	// MaxOutputTokens is the longest answer; it is sent as a limit.
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
+	// Params and Headers are used in addition to those of the run, see [Config].
+	Params  Fields `json:"params,omitempty"`
+	Headers Fields `json:"headers,omitempty"`
 }
 
 // useAgent takes over from the tree's agent what the configuration leaves open.
@@ -42,6 +45,7 @@ func (c *Config) useAgent() {
 	c.System = cmp.Or(c.System, p.System)
 	c.AnswerTokens = cmp.Or(c.AnswerTokens, p.MaxOutputTokens)
 	c.Temperature = cmp.Or(c.Temperature, p.Temperature)
+	c.Params, c.Headers = c.Params.over(p.Params), c.Headers.over(p.Headers)
 }
 
 // agentNames lists the profiles in order.
@@ -68,6 +72,7 @@ func (c *Config) checkAgents(bad func(field, format string, args ...any)) {
 		checkText(bad, field("model"), p.Model, maxModelNameBytes)
 		checkText(bad, field("system"), p.System, maxSystemBytes)
 		checkEndpoint(bad, field("base_url"), p.BaseURL)
+		checkFields(bad, field(""), p.Params, p.Headers)
 		if p.Temperature != nil && !(*p.Temperature >= 0 && *p.Temperature <= 2) {
 			bad(field("temperature"), "%g is not between 0 and 2", *p.Temperature)
 		}
@@ -87,6 +92,7 @@ func resolveAgents(res Resolver, cfg *Config) (found map[string]*asked, missing 
 		}
 		opt := cfg.modelOptions()
 		opt.BaseURL = cmp.Or(p.BaseURL, opt.BaseURL)
+		opt.Params, opt.Headers = p.Params.over(opt.Params), p.Headers.over(opt.Headers)
 		m, err := resolveModel(res, p.Model, opt)
 		if err != nil {
 			missing[name] = err

@@ -135,6 +135,11 @@ type Config struct {
 	// BaseURL is the endpoint of an OpenAI-compatible model; empty: the
 	// provider's own.
 	BaseURL string `json:"base_url,omitempty"`
+	// Params are further fields of each request to a model, for example {"top_p": 0.9}.
+	Params Fields `json:"params,omitempty"`
+	// Headers are further headers of each request to a model over HTTP. Their values name
+	// environment variables, for example {"X-Team": "$TEAM"}: the values are not stored.
+	Headers Fields `json:"headers,omitempty"`
 	// Cache gives answers again that were given before, to the same request
 	// by the same model: they take no tokens and cost nothing.
 	Cache bool `json:"cache,omitempty"`
@@ -448,6 +453,7 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 	checkText(bad, "model", c.Model, maxModelNameBytes)
 	checkText(bad, "sub_model", c.SubModel, maxModelNameBytes)
 	checkEndpoint(bad, "base_url", c.BaseURL)
+	checkFields(bad, "", c.Params, c.Headers)
 	checkText(bad, "system", c.System, maxSystemBytes)
 	checkText(bad, "judge", c.Judge, len(judgeRule)+score.MaxRuleBytes)
 	checkText(bad, "criteria", c.Criteria, maxCriteriaBytes)

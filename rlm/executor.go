@@ -37,6 +37,9 @@ type ModelOptions struct {
 	Unsent bool
 	// Cache asks for answers that were given before to be given again.
 	Cache bool
+	// Params are further fields of each request. Headers are further headers, whose values name
+	// environment variables.
+	Params, Headers Fields
 }
 
 // Resolver finds models by name ("builtin:extract", "openai:NAME", …). It is

@@ -67,7 +67,8 @@ func (r *run) model(t *perdure.Task) *asked {
 
 // modelOptions is how the run wants to ask its models.
 func (c *Config) modelOptions() ModelOptions {
-	opt := ModelOptions{BaseURL: c.BaseURL, Timeout: c.CallTimeout, Concurrency: c.Concurrency, Cache: c.Cache}
+	opt := ModelOptions{BaseURL: c.BaseURL, Timeout: c.CallTimeout, Concurrency: c.Concurrency, Cache: c.Cache,
+		Params: c.Params, Headers: c.Headers}
 	if c.CallRetries != nil {
 		opt.Tries = 1 + *c.CallRetries
 	}

@@ -37,6 +37,7 @@ type runFlags struct {
 	searchReplies int
 	repl          replFlags
 	tools         []string
+	params        paramFlags
 	maxOutput     int
 	temperature   float64
 	seed          int64
@@ -92,6 +93,7 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
 	fl.IntVar(&f.searchReplies, "search-replies", 0, "`N` maximum replies of the model in planner search; default: 12")
 	f.repl.register(cmd)
+	f.params.register(fl)
 	fl.StringArrayVar(&f.tools, "tool", nil, "`NAME=exec:COMMAND` program that the model of planner repl or search can "+
 		"have run, with a JSON object on standard input; settings (tools) can describe it; repeatable")
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
@@ -118,7 +120,7 @@ func groupRunFlags(cmd *cobra.Command) {
 		env.FlagGroup{Title: "Quality gate", All: true,
 			Flags: "min-score judge criteria gate-rounds gate-at gate-fallback escalate-model"},
 		env.FlagGroup{Title: "Model requests", All: true,
-			Flags: "temperature seed mode max-attempts call-timeout call-retries on-exhausted"})
+			Flags: "temperature seed param header mode max-attempts call-timeout call-retries on-exhausted"})
 }
 
 // config returns the configuration of the tree.
@@ -144,7 +146,7 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		c.SearchAbove = rlm.NeverSearch
 	}
 	err := cmp.Or(f.repl.apply(cmd, &c), f.addTools(a, l, &c), f.quality.apply(a, cmd, l, &c),
-		f.plan.apply(a, cmd, l, &c))
+		f.plan.apply(a, cmd, l, &c), f.params.apply(a, l, &c))
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,8 @@ func (a *app) addAgents(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
 		}
 		to := rlm.Agent{Model: a.anchor(from.Model), BaseURL: from.BaseURL, System: from.System,
 			Temperature: from.Temperature, MaxOutputTokens: from.MaxOutputTokens}
+		to.Params, _ = rlm.MakeFields(objectOf(from.Params)) // the settings have checked them
+		to.Headers, _ = rlm.MakeFields(objectOf(from.Headers))
 		if strings.HasPrefix(to.Model, "openai:") && to.BaseURL == "" {
 			to.BaseURL = cmp.Or(l.BaseURL, a.Getenv("OPENAI_BASE_URL"))
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -20,6 +21,8 @@ type Agent struct {
 	Temperature *float64
 	// MaxOutputTokens bounds an answer; 0 if it is not set.
 	MaxOutputTokens int
+	// Params and Headers are JSON objects of further parameters and headers of requests.
+	Params, Headers string
 }
 
 // agent returns the profile of a name and creates it if it does not exist.
@@ -47,7 +50,21 @@ func agentSettings(c *Config, name string) []setting {
 		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: &a.Temperature},
 		{key: key("max_output_tokens"), help: "maximum tokens of an answer",
 			at: &a.MaxOutputTokens, check: between(1, 100_000_000)},
+		{key: key("params"), help: "further parameters of requests, as JSON", at: &a.Params, check: optional(jsonObject)},
+		{key: key("headers"), help: "further headers of requests, as JSON", at: &a.Headers,
+			check: optional(jsonObject), acts: acts(effectHeaders)},
 	}
+}
+
+// effectHeaders is the effect of headers of a file.
+const effectHeaders = "sends environment variables to the endpoints of models"
+
+func jsonObject(text string) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &object) != nil {
+		return `is not a JSON object; write for example '{"top_p": 0.9}'`
+	}
+	return ""
 }
 
 func temperature(value any) string {

@@ -70,6 +70,9 @@ type Config struct {
 	// Prices is a file of prices that override the built-in ones; empty: prices.yaml
 	// in the .perdure folder, if it exists. See package price.
 	Prices string
+	// Params and Headers are JSON objects of further parameters and headers of model requests.
+	// The values of headers name environment variables.
+	Params, Headers string
 	// Cache keeps answers and reuses them.
 	Cache bool
 	// StructuredOutput has providers hold answers to a schema, PromptCaching has them keep

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -161,7 +162,7 @@ func (m *Models) link(key modelKey) (model.Model, error) {
 	if !keep {
 		return link, nil
 	}
-	return m.cache.Attach(link, key.name, endpoint), nil
+	return m.cache.Attach(link, key.name, endpoint+string(key.opt.Params)), nil
 }
 
 // endpoint returns the endpoint of a model: that of the run for openai: models, that of the
@@ -256,7 +257,12 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		}
 		return mock.New(script), nil
 	case scheme == schemeOpenAI:
+		header, err := m.header(key)
+		if err != nil {
+			return nil, err
+		}
 		return openai.New(openai.Config{
+			Params: key.opt.Params.Values(), Header: header,
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "OPENAI_API_KEY"),
 			NoSchema: m.cfg.NoSchema, NoTools: m.cfg.NoTools, Findings: m.cfg.Findings,
 		})
@@ -265,7 +271,12 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		if rate.MaxOutput > 0 {
 			longest = min(longest, rate.MaxOutput)
 		}
+		header, err := m.header(key)
+		if err != nil {
+			return nil, err
+		}
 		return anthropic.New(anthropic.Config{
+			Params: key.opt.Params.Values(), Header: header,
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "ANTHROPIC_API_KEY"), MaxOutput: longest,
 			NoSchema: m.cfg.NoSchema, NoCaching: m.cfg.NoCaching, NoTools: m.cfg.NoTools,
 			Findings: m.cfg.Findings,
@@ -281,6 +292,27 @@ func (m *Models) apiKey(key modelKey, variable string) string {
 		return "none"
 	}
 	return own
+}
+
+// header returns the further headers of requests, with the values of the variables that they name.
+func (m *Models) header(key modelKey) (http.Header, error) {
+	header := make(http.Header)
+	for name, source := range key.opt.Headers.Texts() {
+		missing := ""
+		value := os.Expand(source, func(variable string) string {
+			text := m.cfg.Getenv(variable)
+			if text == "" {
+				missing = variable
+			}
+			return text
+		})
+		if missing != "" && !key.opt.Unsent {
+			return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "use header " + name,
+				Msg: fmt.Sprintf("environment variable %s is not set", missing), Hint: "set it where the tree is executed"}
+		}
+		header.Set(name, value)
+	}
+	return header, nil
 }
 
 // unknownModel returns the error for an unknown name, with the nearest known one.

@@ -84,7 +84,7 @@ func New(cfg Config) (*Model, error) {
 		return nil, &model.Error{Kind: model.KindInvalid, Msg: "configure OpenAI model", Err: err}
 	}
 	end, err := model.NewEndpoint(model.EndpointConfig{
-		URL: cfg.BaseURL, Model: cfg.Model, Key: cfg.APIKey, KeyVariable: "OPENAI_API_KEY",
+		URL: cfg.BaseURL, Model: cfg.Model, Key: cfg.APIKey, Secrets: wire.Secrets(cfg.Header), KeyVariable: "OPENAI_API_KEY",
 		URLVariable: "OPENAI_BASE_URL or --base-url", URLExample: DefaultBaseURL + " or http://127.0.0.1:11434/v1",
 	})
 	if err != nil {

@@ -91,7 +91,8 @@ func servers() []refusing {
 		{"Gemini's seed", has("seed"), 400, `[{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name ` +
 			`\"seed\": Cannot find field.","status":"INVALID_ARGUMENT"}}]`, ``},
 		{"Gemma in vLLM", hasRole("system"), 400, said("System role not supported", "", ""), `"content":"Be brief.\n\nq"`},
-		{"Mixtral in vLLM", hasRole("system"), 400, said("Conversation roles must alternate user/assistant/user/assistant/...",
+		{"Mixtral in vLLM", hasRole("system"), 400,
+			said("Conversation roles must alternate user/assistant/user/assistant/...",
 			"", ""), `"content":"Be brief.\n\nq"`},
 		{"Mistral's template", hasRole("system"), 400, said("Only user and assistant roles are supported!", "", ""), ``},
 		{"Gemma at Google", hasRole("system"), 400, `[{"error":{"code":400,"message":"Developer instruction is not enabled ` +
@@ -102,11 +103,13 @@ func servers() []refusing {
 			`"role":"developer"`},
 		{"a template in llama.cpp", hasRole("system"), 500, `{"error":{"code":500,"message":"System role not supported at row 1",` +
 			`"type":"server_error"}}`, ``},
-		{"o3 of an organization", has("stream"), 400, said("Your organization must be verified to stream this model.", "stream",
+		{"o3 of an organization", has("stream"), 400,
+			said("Your organization must be verified to stream this model.", "stream",
 			"unsupported_value"), `"stream":false`},
 		{"a model without streams", has("stream"), 501, `{"detail":"Streaming is not implemented for this model"}`,
 			`"stream":false`},
-		{"gpt-5", has("temperature"), 400, said("Unsupported value: 'temperature' does not support 0.7 with this model. Only "+
+		{"gpt-5", has("temperature"), 400,
+			said("Unsupported value: 'temperature' does not support 0.7 with this model. Only "+
 			"the default (1) value is supported.", "temperature", "unsupported_value"), ``},
 		{"Kimi", has("temperature"), 400, said("invalid temperature: only 1 is allowed for this model", "", ""), ``},
 		{"Claude behind a proxy", has("temperature"), 400, `{"error":{"message":"litellm.BadRequestError: AnthropicException - ` +
@@ -125,7 +128,8 @@ func servers() []refusing {
 		{"several parts", func(b map[string]any) bool {
 			return b["seed"] != nil || b["top_p"] != nil || b["temperature"] != nil
 		}, 400, said("seed, top_p and temperature are not supported", "", ""), ``},
-		{"vLLM with a small model", above("max_tokens", 500), 400, said("max_tokens is too large: 900. This model supports at "+
+		{"vLLM with a small model", above("max_tokens", 500), 400,
+			said("max_tokens is too large: 900. This model supports at "+
 			"most 500 completion tokens, whereas you provided 900.", "max_tokens", ""), `"max_tokens":500`},
 		{"a limit without a number", above("max_tokens", 500), 400, said("max_tokens is too large", "max_tokens", ""),
 			`"max_tokens":450`},

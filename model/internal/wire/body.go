@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,4 +50,23 @@ func CheckParams(params map[string]json.RawMessage, request reflect.Type) error 
 		}
 	}
 	return nil
+}
+
+// leastSecret is the length from which the value of a header is masked in errors, in bytes: a
+// shorter one is part of ordinary words.
+const leastSecret = 6
+
+// Secrets returns the values of headers that are masked in errors.
+func Secrets(header http.Header) []string {
+	var all []string
+	for _, values := range header {
+		for _, value := range values {
+			for _, word := range append(strings.Fields(value), value) {
+				if len(word) >= leastSecret && !strings.EqualFold(word, "bearer") {
+					all = append(all, word)
+				}
+			}
+		}
+	}
+	return all
 }

@@ -295,8 +295,8 @@ func (a *attempt) noted(ctx context.Context, resp *model.Response, sent *Options
 
 // isNoted reports whether answers without a part have a note of their own, or need none.
 func isNoted(part string) bool {
-	return part == "tools" || part == "cache_control" || part == "seed" || strings.HasPrefix(part, "temperature=") || strings.HasPrefix(part, "schema ") ||
-		part == "json_object" || strings.HasPrefix(part, partParam)
+	return slices.Contains([]string{"tools", "cache_control", "seed", "json_object"}, part) ||
+		strings.HasPrefix(part, "temperature=") || strings.HasPrefix(part, "schema ") || strings.HasPrefix(part, partParam)
 }
 
 // What servers say of the parts. Servers that hold answers to schemas with tools name these.
