@@ -16,8 +16,8 @@ import (
 type paramFlags struct{ params, headers []string }
 
 func (p *paramFlags) register(fl *pflag.FlagSet) {
-	fl.StringArrayVar(&p.params, "param", nil, "`NAME=JSON` further parameter of each model request, such as top_p=0.9 or "+
-		"reasoning_effort=low; repeatable")
+	fl.StringArrayVar(&p.params, "param", nil, "`NAME=JSON` further parameter of each model request, such as top_p=0.9 "+
+		"or reasoning_effort=low; repeatable")
 	fl.StringArrayVar(&p.headers, "header", nil, "`'NAME: VALUE'` further header of each model request; $VARIABLE is "+
 		"replaced, and no value is stored; repeatable")
 }

@@ -50,14 +50,18 @@ func agentSettings(c *Config, name string) []setting {
 		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: &a.Temperature},
 		{key: key("max_output_tokens"), help: "maximum tokens of an answer",
 			at: &a.MaxOutputTokens, check: between(1, 100_000_000)},
-		{key: key("params"), help: "further parameters of requests, as JSON", at: &a.Params, check: optional(jsonObject)},
+		{key: key("params"), help: "further parameters of requests, as JSON", at: &a.Params,
+			check: optional(jsonObject), acts: acts(effectParams)},
 		{key: key("headers"), help: "further headers of requests, as JSON", at: &a.Headers,
 			check: optional(jsonObject), acts: acts(effectHeaders)},
 	}
 }
 
-// effectHeaders is the effect of headers of a file.
-const effectHeaders = "sends environment variables to the endpoints of models"
+// The effects of parameters and headers of a file.
+const (
+	effectParams  = "adds parameters to the requests to models"
+	effectHeaders = "sends environment variables to the endpoints of models"
+)
 
 func jsonObject(text string) string {
 	var object map[string]json.RawMessage

@@ -105,7 +105,7 @@ func runSettings(c *Config) []setting {
 			help: "have the provider hold answers to a schema, where it can"},
 		{key: "prompt_caching", at: &c.PromptCaching, def: "true",
 			help: "have the provider keep the beginning of prompts that several requests share, where it has to be asked"},
-		{key: "params", at: &c.Params, value: "JSON", check: optional(jsonObject),
+		{key: "params", at: &c.Params, value: "JSON", check: optional(jsonObject), acts: acts(effectParams),
 			help: "further parameters of model requests, such as {\"top_p\": 0.9}"},
 		{key: "headers", at: &c.Headers, value: "JSON", check: optional(jsonObject), acts: acts(effectHeaders),
 			help: "further headers of model requests, with values from variables, such as {\"X-Team\": \"$TEAM\"}"},

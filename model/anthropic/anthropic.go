@@ -112,7 +112,8 @@ func New(cfg Config) (*Model, error) {
 	}
 	// Many users end the address in /v1, as that of other providers.
 	end, err := model.NewEndpoint(model.EndpointConfig{
-		URL: strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), Model: cfg.Model, Key: cfg.APIKey, Secrets: wire.Secrets(cfg.Header),
+		URL: strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), Model: cfg.Model,
+		Key: cfg.APIKey, Secrets: wire.Secrets(cfg.Header),
 		KeyVariable: "ANTHROPIC_API_KEY", URLVariable: "ANTHROPIC_BASE_URL", URLExample: DefaultBaseURL,
 	})
 	if err != nil {

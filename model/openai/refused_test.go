@@ -93,7 +93,7 @@ func servers() []refusing {
 		{"Gemma in vLLM", hasRole("system"), 400, said("System role not supported", "", ""), `"content":"Be brief.\n\nq"`},
 		{"Mixtral in vLLM", hasRole("system"), 400,
 			said("Conversation roles must alternate user/assistant/user/assistant/...",
-			"", ""), `"content":"Be brief.\n\nq"`},
+				"", ""), `"content":"Be brief.\n\nq"`},
 		{"Mistral's template", hasRole("system"), 400, said("Only user and assistant roles are supported!", "", ""), ``},
 		{"Gemma at Google", hasRole("system"), 400, `[{"error":{"code":400,"message":"Developer instruction is not enabled ` +
 			`for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}]`, ``},
@@ -105,12 +105,12 @@ func servers() []refusing {
 			`"type":"server_error"}}`, ``},
 		{"o3 of an organization", has("stream"), 400,
 			said("Your organization must be verified to stream this model.", "stream",
-			"unsupported_value"), `"stream":false`},
+				"unsupported_value"), `"stream":false`},
 		{"a model without streams", has("stream"), 501, `{"detail":"Streaming is not implemented for this model"}`,
 			`"stream":false`},
 		{"gpt-5", has("temperature"), 400,
 			said("Unsupported value: 'temperature' does not support 0.7 with this model. Only "+
-			"the default (1) value is supported.", "temperature", "unsupported_value"), ``},
+				"the default (1) value is supported.", "temperature", "unsupported_value"), ``},
 		{"Kimi", has("temperature"), 400, said("invalid temperature: only 1 is allowed for this model", "", ""), ``},
 		{"Claude behind a proxy", has("temperature"), 400, `{"error":{"message":"litellm.BadRequestError: AnthropicException - ` +
 			`{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"` + "`temperature`" +
@@ -130,12 +130,12 @@ func servers() []refusing {
 		}, 400, said("seed, top_p and temperature are not supported", "", ""), ``},
 		{"vLLM with a small model", above("max_tokens", 500), 400,
 			said("max_tokens is too large: 900. This model supports at "+
-			"most 500 completion tokens, whereas you provided 900.", "max_tokens", ""), `"max_tokens":500`},
+				"most 500 completion tokens, whereas you provided 900.", "max_tokens", ""), `"max_tokens":500`},
 		{"a limit without a number", above("max_tokens", 500), 400, said("max_tokens is too large", "max_tokens", ""),
 			`"max_tokens":450`},
 		{"a limit of the window", above("max_tokens", 800), 400, said("'max_tokens' is too large: 900. This model's maximum "+
 			"context length is 850 tokens and your request has 50 input tokens (900 > 850 - 50).", "max_tokens", ""),
-			`"max_tokens":79`},
+			`"max_tokens":7`},
 	}
 }
 

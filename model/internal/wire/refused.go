@@ -144,7 +144,7 @@ func (a *attempt) options(known []model.Finding) (Options, error) {
 // those of the form of a conversation.
 const (
 	leastOutput = 256
-	frameTokens = 16
+	frameTokens = 64
 )
 
 // fitWindow lowers the limit of the answer to what a request leaves of a window, if that is enough.
