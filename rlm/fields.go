@@ -31,8 +31,8 @@ func (f Fields) Values() map[string]json.RawMessage {
 	return values
 }
 
-// Texts returns the values that are text, by name.
-func (f Fields) Texts() map[string]string {
+// Strings returns the values that are text, by name.
+func (f Fields) Strings() map[string]string {
 	texts := make(map[string]string)
 	for name, value := range f.Values() {
 		var text string
@@ -80,7 +80,7 @@ func checkFields(bad func(field, format string, args ...any), prefix string, par
 			bad(prefix+field, "a name is empty")
 		}
 	}
-	texts := headers.Texts()
+	texts := headers.Strings()
 	for _, name := range slices.Sorted(maps.Keys(headers.Values())) {
 		switch source, isText := texts[name]; {
 		case strings.Trim(name, nameLetters) != "":

@@ -297,7 +297,7 @@ func (m *Models) apiKey(key modelKey, variable string) string {
 // header returns the further headers of requests, with the values of the variables that they name.
 func (m *Models) header(key modelKey) (http.Header, error) {
 	header := make(http.Header)
-	for name, source := range key.opt.Headers.Texts() {
+	for name, source := range key.opt.Headers.Strings() {
 		missing := ""
 		value := os.Expand(source, func(variable string) string {
 			text := m.cfg.Getenv(variable)

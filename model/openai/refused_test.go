@@ -263,7 +263,7 @@ func TestExactRequests(t *testing.T) {
 	}
 }
 
-// What a model at a server refuses is told once, where the answer is the same without it.
+// What a model at a server refuses is noted at one answer, where the answer is the same without it.
 func TestRefusalIsNotedOnce(t *testing.T) {
 	t.Parallel()
 	s := &refusing{refused: hasRole("system"), status: 400, body: said("System role not supported", "", "")}

@@ -214,7 +214,7 @@ func parts() []part {
 	}
 }
 
-// noteOnce returns the note on a finding that the user is told once.
+// noteOnce returns the note on a finding, for the answer that proves it.
 func noteOnce(f model.Finding) string {
 	if f.Value == "" {
 		return fmt.Sprintf("the server refuses %q; it is left out of later requests", f.Part)
