@@ -34,6 +34,8 @@ type Call struct {
 	Model       string    `json:"model"`
 	RequestHash string    `json:"request_hash"`
 	Response    string    `json:"response,omitempty"`
+	// Thoughts are what the model thought, which are no part of the response.
+	Thoughts string `json:"thoughts,omitempty"`
 	// Data is what the executor stores with the text, such as citations.
 	Data  json.RawMessage `json:"data,omitempty"`
 	Error *TaskError      `json:"error,omitempty"`
@@ -67,6 +69,8 @@ type CallSpec struct {
 // CallResult settles a call.
 type CallResult struct {
 	Response string
+	// Thoughts are what the model thought; they are kept apart from the response.
+	Thoughts string
 	// Model is the model that answered, if it is not that of the CallSpec, because a
 	// fallback was used.
 	Model string

@@ -3,7 +3,6 @@ package perdure
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -310,6 +309,9 @@ func (l *Lease) settlement(ctx context.Context, id CallID, r CallResult) (*settl
 	if !storable(r.Response) {
 		return nil, invalidf(op, "response is not valid UTF-8 text")
 	}
+	if !storable(r.Thoughts) {
+		return nil, invalidf(op, "thoughts are not valid UTF-8 text")
+	}
 	if !storable(r.Model) || len(r.Model) > maxNameBytes {
 		return nil, invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
 	}
@@ -319,7 +321,11 @@ func (l *Lease) settlement(ctx context.Context, id CallID, r CallResult) (*settl
 	if err := r.validateUsage(op); err != nil {
 		return nil, err
 	}
-	response, data, err := l.s.storeBoth(ctx, r.Response, r.Data)
+	kept, err := withThoughts(r.Data, r.Thoughts)
+	if err != nil {
+		return nil, err
+	}
+	response, data, err := l.s.storeBoth(ctx, r.Response, kept)
 	return &settleCall{l: l, id: int64(id), r: r, response: response, data: data}, err
 }
 
@@ -510,8 +516,8 @@ func (s *Store) readCalls(ctx context.Context, q string, id int64) ([]Call, erro
 		if err != nil {
 			return nil, err
 		}
-		if data != "" {
-			calls[i].Data = json.RawMessage(data)
+		if calls[i].Data, calls[i].Thoughts, err = splitThoughts(data); err != nil {
+			return nil, err
 		}
 	}
 	return calls, nil

@@ -35,6 +35,8 @@ const (
 	KindTimeout Kind = "timeout"
 	// KindEmpty: the model returned nothing.
 	KindEmpty Kind = "empty"
+	// KindThoughts: the reply holds only thoughts and no answer. [Guarded] asks once more.
+	KindThoughts Kind = "thoughts"
 	// KindTooLarge: the answer is over the limit.
 	KindTooLarge Kind = "too_large"
 	// KindFailed: a program exited with a status other than zero, or a model
@@ -69,6 +71,8 @@ type Error struct {
 	// Detail is what the model or program said itself, for example the end of
 	// its standard error; may be empty, may have many lines.
 	Detail string
+	// Thoughts are what the model thought before it failed; may be empty.
+	Thoughts string
 	// Err is the cause; may be nil.
 	Err error
 }
@@ -98,7 +102,8 @@ func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindRateLimit, KindUnavailable, KindCut, KindTimeout, KindEmpty:
 		return true
-	case KindInvalid, KindTooLong, KindAuth, KindNotFound, KindTooLarge, KindFailed, KindCanceled:
+	case KindInvalid, KindTooLong, KindAuth, KindNotFound, KindThoughts, KindTooLarge, KindFailed,
+		KindCanceled:
 		return false
 	}
 	return false

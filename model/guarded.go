@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -90,6 +91,8 @@ type Retry struct {
 type Guarded struct {
 	cfg       GuardedConfig
 	admission *admission
+	// closedOnly is set if replies have only the closing mark of their thoughts.
+	closedOnly *atomic.Bool
 }
 
 // NewGuarded checks the configuration and returns a Guarded.
@@ -98,7 +101,8 @@ func NewGuarded(cfg GuardedConfig) (*Guarded, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff)}, nil
+	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff),
+		closedOnly: new(atomic.Bool)}, nil
 }
 
 // Variant returns a Guarded with other limits that shares the pauses and the
@@ -108,7 +112,7 @@ func (g *Guarded) Variant(cfg GuardedConfig) (*Guarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.admission = g.admission
+	v.admission, v.closedOnly = g.admission, g.closedOnly
 	return v, nil
 }
 
@@ -200,11 +204,13 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 // patience is what is left of it for one answer.
 type patience struct {
 	tries, timeouts int
-	waits           backoff.ExponentialBackOff
+	// thoughts is how often a reply of thoughts only is asked for again.
+	thoughts int
+	waits    backoff.ExponentialBackOff
 }
 
 func (g *Guarded) newPatience() *patience {
-	p := &patience{tries: g.cfg.MaxTries, timeouts: g.cfg.MaxTimeouts, waits: backoff.ExponentialBackOff{
+	p := &patience{tries: g.cfg.MaxTries, timeouts: g.cfg.MaxTimeouts, thoughts: 1, waits: backoff.ExponentialBackOff{
 		InitialInterval:     g.cfg.InitialBackoff,
 		RandomizationFactor: backoff.DefaultRandomizationFactor,
 		Multiplier:          2,
@@ -215,6 +221,10 @@ func (g *Guarded) newPatience() *patience {
 }
 
 func (p *patience) spent(failure *Error) bool {
+	if failure.Kind == KindThoughts {
+		p.thoughts--
+		return p.thoughts < 0 || p.tries <= 0
+	}
 	return !failure.Retryable() || p.tries <= 0 || p.timeouts <= 0
 }
 
@@ -246,7 +256,7 @@ func (g *Guarded) once(ctx context.Context, req *Request) (*Response, *Error) {
 		callCtx, cancel = context.WithTimeout(ctx, g.cfg.Timeout)
 	}
 	defer cancel()
-	resp, err := g.cfg.Model.Generate(callCtx, req)
+	resp, err := g.generate(callCtx, req)
 	switch {
 	case err == nil && resp == nil:
 		return nil, &Error{Kind: KindFailed, Msg: g.cfg.Name + " returned neither an answer nor an error"}
@@ -265,6 +275,20 @@ func (g *Guarded) once(ctx context.Context, req *Request) (*Response, *Error) {
 	return nil, asError(err)
 }
 
+// generate has the model answer; OnText receives the text without thoughts.
+func (g *Guarded) generate(ctx context.Context, req *Request) (*Response, error) {
+	if req.OnText == nil || textKind(g.cfg.Model) == TextQuoted {
+		return g.cfg.Model.Generate(ctx, req)
+	}
+	own, stream := *req, g.answerStream(req.OnText)
+	own.OnText = stream.Add
+	resp, err := g.cfg.Model.Generate(ctx, &own)
+	if err == nil {
+		stream.Close()
+	}
+	return resp, err
+}
+
 // asError returns a copy of the *Error in err, so that it can be changed, or
 // makes one.
 func asError(err error) *Error {
@@ -279,11 +303,18 @@ func asError(err error) *Error {
 	return &c
 }
 
-// check refuses answers that are too large or empty, and cleans the rest.
+// check refuses answers that are too large or empty, cleans the rest and separates thoughts.
 func (g *Guarded) check(resp *Response) (*Response, *Error) {
 	if len(resp.Text) > g.cfg.MaxResponseBytes {
 		err := TooLarge(g.cfg.MaxResponseBytes)
 		err.Usage = resp.Usage
+		return nil, err
+	}
+	if textKind(g.cfg.Model) == TextGenerated && !resp.Separated {
+		g.noteClosedOnly(resp.Text)
+	}
+	resp = SeparateThoughts(g.cfg.Model, resp)
+	if err := OnlyThoughts(g.cfg.Name, resp); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(resp.Text) == "" && len(resp.Citations) == 0 {

@@ -403,7 +403,8 @@ func TestAnswersAreChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := &model.Response{Text: "a\uFFFDb\uFFFD", Notes: []string{"first", model.NoteReplaced}, Tries: 1}
+		want := &model.Response{Text: "a\uFFFDb\uFFFD", Notes: []string{"first", model.NoteReplaced}, Tries: 1,
+			Separated: true}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -133,6 +133,10 @@ type Response struct {
 	// Text is valid UTF-8 without NUL bytes; what a provider sent otherwise is
 	// replaced by U+FFFD and told in Notes.
 	Text string
+	// Thoughts are what the model thought before or within the answer, which are no part of Text.
+	Thoughts string
+	// Separated is set if thoughts in the text were moved to Thoughts, see [SeparateThoughts].
+	Separated bool
 	// Citations are places the answer rests on; empty for most models.
 	Citations []Citation
 	Usage     Usage

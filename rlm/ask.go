@@ -211,7 +211,7 @@ func (a *attempt) settlement(ctx context.Context, s *sending, req *model.Request
 		return r, data, err
 	}
 	u := resp.Usage
-	r = perdure.CallResult{Response: resp.Text, Data: raw, Tries: 1, NotSent: resp.Cached,
+	r = perdure.CallResult{Response: resp.Text, Thoughts: resp.Thoughts, Data: raw, Tries: 1, NotSent: resp.Cached,
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Estimated: u.Estimated}
 	if !model.Announces(s.m.Model) {
 		r.Tries = resp.Tries

@@ -92,7 +92,7 @@ func modelFailure(name string, err error) *attemptError {
 		f.kind = KindUnavailable
 	case model.KindTooLong:
 		f.kind = KindTooLong
-	case model.KindInvalid, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
+	case model.KindInvalid, model.KindEmpty, model.KindThoughts, model.KindTooLarge, model.KindFailed, model.KindCanceled:
 	}
 	return f
 }

@@ -36,7 +36,15 @@ func (s *sending) generate(ctx context.Context, req *model.Request) (*model.Resp
 	} else if err := s.send(ctx, ""); err != nil {
 		return nil, model.Stopped(err, 0)
 	}
-	return s.m.Generate(ctx, req)
+	resp, err := s.m.Generate(ctx, req)
+	if err != nil || resp == nil {
+		return resp, err
+	}
+	resp = model.SeparateThoughts(s.m.Model, resp) // of a model without a guard
+	if failed := model.OnlyThoughts(s.m.name, resp); failed != nil {
+		return nil, failed
+	}
+	return resp, nil
 }
 
 // runTool runs a tool. Its failure is an answer, unless the tool could not be started or was
@@ -111,6 +119,7 @@ func (s *sending) failed(e *model.Error) perdure.CallResult {
 		r.Tries = e.Tries
 	}
 	u := e.Usage
+	r.Thoughts = e.Thoughts
 	r.InputTokens, r.OutputTokens, r.CachedTokens, r.Estimated = u.InputTokens, u.OutputTokens, u.CachedTokens, u.Estimated
 	if micros, known := s.a.e.price(s.m, u); known && u != (model.Usage{}) {
 		r.CostMicros = &micros

@@ -159,6 +159,9 @@ func (a *app) showCalls(calls []perdure.Call) {
 		if c.Error != nil {
 			a.Printf("    %s\n", env.OneLine(c.Error.Kind+": "+c.Error.Message, a.Out.Width-5))
 		}
+		if c.Thoughts != "" {
+			a.indented("thought: ", c.Thoughts)
+		}
 		for _, note := range callNotes(c.Data) {
 			a.Printf("    %s\n", env.OneLine("note: "+note, a.Out.Width-5))
 		}

@@ -31,6 +31,8 @@ type answer struct {
 	calls wire.ToolCalls
 	// begun: the server said that an answer begins; ended: that this is all.
 	begun, ended bool
+	// thoughts are what the model thought.
+	thoughts wire.Thoughts
 }
 
 // usage is the tokens as the protocol counts them: what was read from a cache
@@ -70,6 +72,8 @@ type block struct {
 	ID    wire.Text       `json:"id"`
 	Name  wire.Text       `json:"name"`
 	Input json.RawMessage `json:"input"`
+	// Thinking is the text of a block of thoughts.
+	Thinking wire.Text `json:"thinking"`
 }
 
 // Len returns the bytes of the answer that were read.
@@ -87,6 +91,7 @@ func (a *answer) ReadWhole(document []byte) error {
 	a.model, a.usage, a.stop, a.begun, a.ended = m.Model, m.Usage, m.StopReason, true, true
 	for i, part := range m.Content {
 		var err error
+		a.thoughts.Add(part.Thinking)
 		switch part.Type {
 		case "text":
 			_, err = a.text.WriteString(string(part.Text))
@@ -121,6 +126,7 @@ type event struct {
 	Delta        struct {
 		Type       string    `json:"type"`
 		Text       wire.Text `json:"text"`
+		Thinking   wire.Text `json:"thinking"`
 		Input      wire.Text `json:"partial_json"`
 		StopReason string    `json:"stop_reason"`
 	} `json:"delta"`
@@ -177,13 +183,15 @@ func (a *answer) add(e *event) (err error) {
 		a.begun, a.model = true, e.Message.Model
 		a.usage.take(e.Message.Usage)
 	case "content_block_start":
+		a.thoughts.Add(e.ContentBlock.Thinking)
 		if b := &e.ContentBlock; b.Type != "tool_use" {
 			_, err = a.text.WriteString(string(b.Text))
 		} else if a.tools { // the arguments follow
 			err = a.use(wire.ToolPart{Index: e.Index, ID: string(b.ID), Name: string(b.Name)})
 		}
 	case "content_block_delta":
-		switch e.Delta.Type { // not what the model thinks
+		a.thoughts.Add(e.Delta.Thinking)
+		switch e.Delta.Type {
 		case "text_delta":
 			_, err = a.text.WriteString(string(e.Delta.Text))
 		case "input_json_delta":
@@ -203,7 +211,9 @@ func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 	a.calls.AppendTo(&a.text)
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
+	a.thoughts.Fill(resp)
 	if err := a.why(resp.Text); err != nil {
+		err.Thoughts = resp.Thoughts
 		return nil, err
 	}
 	switch a.stop {

@@ -380,7 +380,7 @@ func TestForms(t *testing.T) {
 				t.Fatalf("%+v, %v, want %q", got, err, tt.text)
 			}
 			if !got.Usage.Estimated || got.Usage.InputTokens != 2 ||
-				got.Usage.OutputTokens != model.EstimateTokens(len(tt.text)) {
+				got.Usage.OutputTokens != model.EstimateTokens(len(tt.text))+model.EstimateTokens(len(got.Thoughts)) {
 				t.Errorf("usage %+v, want an estimate", got.Usage)
 			}
 		})

@@ -117,10 +117,13 @@ func (m *cached) Generate(ctx context.Context, req *model.Request) (*model.Respo
 	}
 	key := keyOf(m.name, m.endpoint, req)
 	if b := m.cache.get(key); b != nil {
-		if req.OnText != nil {
-			req.OnText(b.Response.Text)
+		hit := model.SeparateThoughts(m.Model, b.hit(m.name))
+		if model.OnlyThoughts(m.name, hit) == nil { // else one of a version that kept such replies
+			if req.OnText != nil {
+				req.OnText(hit.Text)
+			}
+			return hit, nil
 		}
-		return b.hit(m.name), nil
 	}
 	resp, err := m.Model.Generate(ctx, req)
 	if err == nil && resp != nil && !resp.Cached {
@@ -146,6 +149,8 @@ type body struct {
 // response is what of an answer is kept.
 type response struct {
 	Text       string           `json:"text"`
+	Thoughts   string           `json:"thoughts,omitempty"`
+	Separated  bool             `json:"separated,omitempty"` // not in entries from before there were thoughts
 	Citations  []model.Citation `json:"citations,omitempty"`
 	Usage      model.Usage      `json:"usage"`
 	StopReason string           `json:"stop_reason,omitempty"`
@@ -160,7 +165,7 @@ func (b *body) hit(name string) *model.Response {
 	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens,
 		r.Usage.OutputTokens)
 	return &model.Response{
-		Text: r.Text, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
+		Text: r.Text, Thoughts: r.Thoughts, Separated: r.Separated, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
 		CostMicros: new(int64), Cached: true,
 		Notes: append(slices.Clone(r.Notes), note),
 	}
@@ -248,7 +253,7 @@ func (c *Cache) put(key, name string, resp *model.Response) {
 	b := &body{
 		Key: key, Model: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), CostMicros: resp.CostMicros,
 		Response: response{
-			Text: resp.Text, Citations: resp.Citations, Usage: resp.Usage, StopReason: resp.StopReason,
+			Text: resp.Text, Thoughts: resp.Thoughts, Separated: resp.Separated, Citations: resp.Citations, Usage: resp.Usage, StopReason: resp.StopReason,
 			Model: resp.Model, Notes: resp.Notes,
 		},
 	}

@@ -77,6 +77,7 @@ func TestHit(t *testing.T) {
 	var free int64
 	want := &model.Response{
 		Text: "p 1", StopReason: "stop", Model: "real", Asked: "openai:x", CostMicros: &free, Cached: true,
+		Separated: true,
 		Citations: []model.Citation{{File: "f", StartLine: 1, EndLine: 2, Text: "t"}},
 		Notes:     []string{"odd", "answered from the cache; this saved 1000 input and 20 output tokens"},
 	}

@@ -149,6 +149,9 @@ func New(cfg Config) (*Model, error) {
 // Window returns the configured limit of a request in tokens, 0 for none.
 func (m *Model) Window() int { return m.cfg.Window }
 
+// Verbatim returns model.TextPrinted: a program can print a file as well as the reply of a model.
+func (m *Model) Verbatim() model.TextKind { return model.TextPrinted }
+
 // Generate runs the program once. Usage is estimated.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	ctx, stop := context.WithCancelCause(ctx)

@@ -61,6 +61,9 @@ func New(cfg Config) *Engine {
 	return &Engine{cfg: cfg.withDefaults(), lex: sync.OnceValue(newLexicon), abc: sync.OnceValue(newAlphabet)}
 }
 
+// Verbatim returns model.TextQuoted: answers are passages of the context.
+func (e *Engine) Verbatim() model.TextKind { return model.TextQuoted }
+
 // Window returns 0: there is no limit to what one request may hold.
 func (e *Engine) Window() int { return 0 }
 

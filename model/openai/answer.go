@@ -53,10 +53,18 @@ func (c *completion) first() *choice {
 }
 
 type message struct {
-	Content wire.Text `json:"content"`
-	Refusal wire.Text `json:"refusal"`
+	Content wire.Content `json:"content"`
+	Refusal wire.Text    `json:"refusal"`
+	// Reasoning and ReasoningContent are the thoughts of the model, of which servers send one.
+	Reasoning        wire.Text `json:"reasoning"`
+	ReasoningContent wire.Text `json:"reasoning_content"`
 	// Calls are read only if tools were sent.
 	Calls json.RawMessage `json:"tool_calls"`
+}
+
+// thoughts returns the thoughts of a message. Servers that send both fields send the same text twice.
+func (m *message) thoughts() wire.Text {
+	return cmp.Or(m.ReasoningContent, m.Reasoning, m.Content.Thoughts)
 }
 
 // toolCall is a call of a tool, or a part of it.
@@ -108,6 +116,8 @@ type answer struct {
 	ended bool
 	// refusal is what the model says instead of an answer.
 	refusal strings.Builder
+	// thoughts are what the model thought, of servers that send it apart.
+	thoughts wire.Thoughts
 }
 
 // Len returns the bytes of the answer that were read.
@@ -214,7 +224,11 @@ func (a *answer) add(c *completion, whole bool) error {
 	}
 	said := first.said(whole || a.text.Len() == 0)
 	a.refusal.WriteString(string(said.Refusal))
-	if _, err := a.text.WriteString(string(said.Content)); err != nil {
+	a.thoughts.Add(first.Delta.thoughts())
+	if whole {
+		a.thoughts.Add(first.Message.thoughts())
+	}
+	if _, err := a.text.WriteString(string(said.Content.Text)); err != nil {
 		return err
 	}
 	return a.call(said.Calls, whole)
@@ -227,19 +241,21 @@ func (c *choice) said(useMessage bool) message {
 	if useMessage && said.empty() {
 		said = c.Message
 	}
-	said.Content = cmp.Or(said.Content, c.Text)
+	said.Content.Text = cmp.Or(said.Content.Text, c.Text)
 	return said
 }
 
-func (m *message) empty() bool { return m.Content == "" && m.Refusal == "" && len(m.Calls) == 0 }
+func (m *message) empty() bool { return m.Content.Text == "" && m.Refusal == "" && len(m.Calls) == 0 }
 
 // Response returns the response. sent is the length of the request in bytes.
 func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 	a.calls.AppendTo(&a.text)
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
+	a.thoughts.Fill(resp)
 	if strings.TrimSpace(resp.Text) == "" {
 		if err := a.why(); err != nil {
+			err.Thoughts = a.thoughts.String()
 			return nil, err
 		}
 	}

@@ -1,0 +1,117 @@
+package thoughts
+
+import "strings"
+
+// Stream passes the answer of a reply on while it arrives, without the thoughts. It can pass less
+// than [Cut] finds, and it cannot know thoughts of which only the end is marked, unless Closed is set.
+type Stream struct {
+	// Pass receives the answer.
+	Pass func(text string)
+	// Closed is set if the replies of the model have the closing mark only.
+	Closed bool
+	// Style is that of the reply.
+	Style Style
+
+	held    string // was not passed yet
+	inside  string // the name of the open mark
+	middle  bool   // of a line
+	begun   bool
+	passing bool
+}
+
+// longestMark is how much of a text is held to see whether it is a mark.
+const longestMark = 64
+
+// Add takes a part of the reply.
+func (s *Stream) Add(text string) {
+	if !s.begun {
+		s.begun = true
+		if s.Closed {
+			s.inside = "think"
+		}
+	}
+	s.held += text
+	for s.step(false) {
+	}
+}
+
+// Close passes what was held back.
+func (s *Stream) Close() {
+	for s.step(true) {
+	}
+}
+
+// step takes a part of what is held, and reports whether there may be more to do.
+func (s *Stream) step(last bool) bool {
+	if s.held == "" {
+		return false
+	}
+	if s.inside != "" {
+		return s.skip()
+	}
+	if !s.middle {
+		return s.begin(last)
+	}
+	end := strings.IndexByte(s.held, '\n') + 1
+	s.middle = end == 0
+	if end == 0 {
+		end = len(s.held)
+	}
+	s.emit(end)
+	return s.held != ""
+}
+
+// skip passes over thoughts.
+func (s *Stream) skip() bool {
+	if at, length := closingOf(s.held, s.inside); at >= 0 {
+		s.held, s.inside, s.middle = s.held[at+length:], "", false
+		return true
+	}
+	s.held = s.held[max(0, len(s.held)-longestMark):]
+	return false
+}
+
+// begin looks at the beginning of a line.
+func (s *Stream) begin(last bool) bool {
+	rest := strings.TrimLeft(s.held, " \t\r\n\ufeff")
+	if rest == "" && !last && !s.passing {
+		return false
+	}
+	begins := rest != "" && (rest[0] == '<' || rest[0] == '[' || rest[0] == 0xE2)
+	if begins && (!s.passing || s.Style == Generated) {
+		if m, ok := markAt(rest); ok && !m.closing {
+			s.held, s.inside = rest[m.length:], m.name
+			return true
+		}
+		if !last && len(rest) < longestMark && !strings.ContainsAny(rest, ">]\n") {
+			return false
+		}
+	}
+	if channel, ok := strings.CutPrefix(rest, "<|channel|>"); ok && !s.passing {
+		return s.channel(channel, last)
+	}
+	s.middle, s.passing = true, true
+	return true
+}
+
+// channel holds a reply in channels back up to the final one.
+func (s *Stream) channel(rest string, last bool) bool {
+	_, final, found := strings.Cut(rest, "<|channel|>final<|message|>")
+	if after, ok := strings.CutPrefix(rest, "final<|message|>"); ok {
+		final, found = after, true
+	}
+	if found {
+		s.held, s.middle, s.passing = final, true, true
+		return true
+	}
+	if last {
+		s.held = ""
+	}
+	return false
+}
+
+func (s *Stream) emit(n int) {
+	text := s.held[:n]
+	s.held = s.held[n:]
+	s.Pass(text)
+}
