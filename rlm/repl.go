@@ -2,6 +2,7 @@ package rlm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,6 +40,10 @@ type conversation struct {
 	// blocks is the code of the last reply, and outcomes what it did so far.
 	blocks   []string
 	outcomes []turn.Outcome
+	// closing is set if the last block is FINAL_VAR in the text behind the code of the reply, and remarks
+	// say what of the reply was not run or does not count.
+	closing bool
+	remarks []string
 	// final is the first final answer of the turn.
 	final *engine.Final
 }
@@ -113,10 +118,17 @@ func (a *attempt) nextReply(ctx context.Context, c *console) error {
 	}
 	c.number++
 	c.messages = append(c.messages, model.Message{Reply: true, Text: text})
+	c.takeReply(text)
+	return nil
+}
+
+// takeReply takes the code and the final answer of a reply.
+func (c *console) takeReply(text string) {
 	r := c.profile.Parse(text)
-	c.blocks, c.outcomes = nil, nil
+	c.blocks, c.outcomes, c.closing, c.remarks = nil, nil, false, r.Notes
 	for _, b := range r.Blocks {
 		c.blocks = append(c.blocks, b.Code)
+		c.closing = b.Closing
 	}
 	switch f := r.Final; {
 	case f == nil:
@@ -125,10 +137,11 @@ func (a *attempt) nextReply(ctx context.Context, c *console) error {
 	case f.Name && c.vars[f.Text].Name != "":
 		c.blocks = []string{finalVar(f)}
 		c.notes = append(c.notes, fmt.Sprintf("the reply FINAL(%s) was read as FINAL_VAR: there is such a variable", f.Text))
+	case c.profile.KeepsNames() && f.MissingName() != "":
+		c.remarks = append(c.remarks, f.MissingName())
 	default:
 		c.final = &engine.Final{Text: f.Text, By: "FINAL"}
 	}
-	return nil
 }
 
 // finalVar is the code that makes a variable the answer.
@@ -154,9 +167,24 @@ func (c *console) ran(r *record.Result) {
 		}
 		o.Calls = c.delivered
 	} else if c.final == nil && r.Final != nil {
-		c.final = r.Final
+		if o.Note = c.refuses(r.Final); o.Note == "" {
+			c.final = r.Final
+		}
 	}
 	c.outcomes = append(c.outcomes, o)
+}
+
+// refuses returns why the final answer of the block that ran does not count, empty if it does.
+func (c *console) refuses(f *engine.Final) string {
+	failed := slices.ContainsFunc(c.outcomes, func(o turn.Outcome) bool { return o.Failure != "" })
+	switch {
+	case !c.profile.KeepsNames():
+	case strings.TrimSpace(f.Text) == "", string(f.Value) == "null":
+		return "The final answer is empty, so it does not count: set it to the answer first."
+	case c.closing && len(c.outcomes) == len(c.blocks)-1 && failed:
+		return "FINAL_VAR in the text does not count, because the code before it ended with an exception."
+	}
+	return ""
 }
 
 // endTurn adds the message about what the reply's code did. Before the first reply there is
@@ -170,7 +198,7 @@ func (c *console) endTurn() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	text := c.profile.After(&c.facts, c.number, c.outcomes, names)
+	text := c.profile.After(&c.facts, c.number, turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names})
 	c.messages = append(c.messages, model.Message{Text: text})
 	c.blocks, c.outcomes = nil, nil
 }
@@ -183,11 +211,47 @@ func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
 	}
 	c.notes = append(c.notes, fmt.Sprintf("the answer was asked for after %s, in which no code had set one (see "+
 		"--repl-turns)", human.Count(c.number, "turn")))
+	r := c.profile.Parse(text)
 	f := &engine.Final{Text: strings.TrimSpace(text), By: "the last reply"}
-	if r := c.profile.Parse(text); r.Final != nil && !r.Final.Variable {
+	if c.profile.KeepsNames() {
+		return a.finishLast(ctx, c, f, &r)
+	}
+	if r.Final != nil && !r.Final.Variable {
 		f.Text = r.Final.Text
 	}
 	return a.finish(ctx, c, f)
+}
+
+// finishLast completes the task with the reply after the last turn. One that is code, or a final answer
+// that does not count, is no answer: the task is partial then.
+func (a *attempt) finishLast(ctx context.Context, c *console, f *engine.Final, r *turn.Reply) error {
+	ok := len(r.Blocks) == 0 && len(r.Notes) == 0
+	if named := r.Final; named != nil {
+		f.Text = named.Text
+		v, known := c.vars[named.Text]
+		var text string
+		switch {
+		case (named.Variable || named.Name) && known && json.Unmarshal(v.Value, &text) == nil:
+			f.Text, f.Value = text, v.Value
+		case (named.Variable || named.Name) && known && v.Value != nil:
+			f.Text, f.Value = string(v.Value), v.Value
+		case named.Variable, named.MissingName() != "", named.Name && known:
+			ok = false
+		}
+	}
+	if ok && f.Text != "" {
+		return a.finish(ctx, c, f)
+	}
+	_, draft, err := a.reached(ctx)
+	if err != nil {
+		return err
+	}
+	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
+	data.addNotes(append(c.notes, "the reply after the last turn is no answer: no code ran in it"))
+	if draft == "" {
+		draft = "(no answer: the turns ended before the code had set one)"
+	}
+	return a.complete(ctx, draft, &data)
 }
 
 // finish completes the task with a final answer.

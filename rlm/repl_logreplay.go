@@ -76,7 +76,7 @@ func (p *LogReplayer) Replay(ctx context.Context, log io.Reader) (report LogRepl
 				if material, err = contextOf(&it.CodeBlocks[i]); err != nil {
 					return report, logError(&trajectory.LineError{Line: in.Line(), Msg: err.Error()})
 				}
-				cfg := python.Config{Program: p.Python, Hidden: p.Hidden, Unsandboxed: p.Unsandboxed,
+				cfg := python.Config{KeepNames: true, Program: p.Python, Hidden: p.Hidden, Unsandboxed: p.Unsandboxed,
 					Contents: engine.Contents{Text: material.file()}}
 				if s, err = e.Start(ctx, cfg); err != nil {
 					return report, logEngineError(err)

@@ -197,13 +197,15 @@ func (a *attempt) startEngine(ctx context.Context, contents engine.Contents) (en
 
 func (a *attempt) tryEngine(ctx context.Context, contents engine.Contents) (engine.Session, error) {
 	hidden := append([]string{a.e.cfg.Store.Dir()}, a.e.cfg.Hidden...)
+	profile, _ := turn.Find(a.node.Repl.Profile) // it was found before
+	keep := profile.KeepsNames()
 	switch name := a.node.Repl.Engine; name {
 	case EnginePython:
 		return a.e.python.Start(ctx, python.Config{Program: a.e.cfg.Python, Contents: contents,
-			Tools: sortedNames(a.run.tools), Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
+			Tools: sortedNames(a.run.tools), Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed, KeepNames: keep})
 	case EngineStarlark:
 		return starlark.Start(ctx, starlark.Config{Contents: contents, Tools: sortedNames(a.run.tools), Hidden: hidden,
-			Unsandboxed: a.e.cfg.Unsandboxed})
+			Unsandboxed: a.e.cfg.Unsandboxed, KeepNames: keep})
 	default:
 		return nil, failf(KindEngine, "engine %q of the REPL is not known to this version", name)
 	}

@@ -165,7 +165,8 @@ func (b *body) hit(name string) *model.Response {
 	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens,
 		r.Usage.OutputTokens)
 	return &model.Response{
-		Text: r.Text, Thoughts: r.Thoughts, Separated: r.Separated, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
+		Text: r.Text, Thoughts: r.Thoughts, Separated: r.Separated,
+		Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
 		CostMicros: new(int64), Cached: true,
 		Notes: append(slices.Clone(r.Notes), note),
 	}
@@ -253,7 +254,8 @@ func (c *Cache) put(key, name string, resp *model.Response) {
 	b := &body{
 		Key: key, Model: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), CostMicros: resp.CostMicros,
 		Response: response{
-			Text: resp.Text, Thoughts: resp.Thoughts, Separated: resp.Separated, Citations: resp.Citations, Usage: resp.Usage, StopReason: resp.StopReason,
+			Text: resp.Text, Thoughts: resp.Thoughts, Separated: resp.Separated,
+			Citations: resp.Citations, Usage: resp.Usage, StopReason: resp.StopReason,
 			Model: resp.Model, Notes: resp.Notes,
 		},
 	}

@@ -75,7 +75,7 @@ func (c *cutter) last() int {
 // think notes thoughts that end at an offset, behind which the answer or other thoughts begin.
 func (c *cutter) think(thoughts string, end int) {
 	if thoughts = strings.TrimSpace(thoughts); thoughts == "" {
-		thoughts = "(none)" // a model that was told not to think
+		thoughts = "(none)" // of a model that does not think
 	}
 	c.thoughts = append(c.thoughts, thoughts)
 	c.at = end
@@ -159,7 +159,7 @@ func isSentence(after string) bool {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 // closingOf returns the place and the length of the mark that closes thoughts with a name, -1 if
-// they are not closed. A mark of another name closes them if there is none of theirs.
+// they are not closed. A mark of another name closes them if theirs is missing.
 func closingOf(text, name string) (at, length int) {
 	other, otherLength := -1, 0
 	for i := range candidates(text) {

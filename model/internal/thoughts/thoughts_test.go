@@ -29,11 +29,14 @@ func TestProgramsPrintFilesAsTheyAre(t *testing.T) {
 	}
 }
 
-// pieces are what replies consist of in the tests of properties.
-func pieces() []string {
-	return []string{"<think>", "</think>", "<Thinking>", "</thinking>", "[THINK]", "[/THINK]", "◁think▷", "◁/think▷",
-		"<|channel|>", "analysis", "<|message|>", "final", "<|end|>", "assistantfinal", "```", "```repl", "~~~", "`", "\n", "\n\n", " ",
-		"a", "answer.", "is", "and", "FINAL(1)", "<root>", "</root>", "- ", "> ", "{", "}", "\"", "\x00", "é", "Thinking...\n",
+// parts are what replies consist of in the tests of properties.
+func parts() []string {
+	return []string{"<think>", "</think>", "<Thinking>", "</thinking>", "[THINK]", "[/THINK]",
+		"◁think▷", "◁/think▷",
+		"<|channel|>", "analysis", "<|message|>", "final", "<|end|>", "assistantfinal", "```", "```repl", "~~~", "`",
+		"\n", "\n\n", " ",
+		"a", "answer.", "is", "and", "FINAL(1)", "<root>", "</root>", "- ", "> ", "{", "}", "\"", "\x00", "é",
+		"Thinking...\n",
 		"\n...done thinking."}
 }
 
@@ -41,7 +44,7 @@ func pieces() []string {
 func TestCutIsStable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces()), 0, 30).Draw(t, "pieces"), "")
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts()), 0, 30).Draw(t, "parts"), "")
 		for _, style := range []thoughts.Style{thoughts.Generated, thoughts.Printed} {
 			answer, found := thoughts.Cut(text, style)
 			if found == "" && answer != text {
@@ -55,7 +58,8 @@ func TestCutIsStable(t *testing.T) {
 }
 
 func FuzzCut(f *testing.F) {
-	for _, seed := range []string{"<think>a</think>b", "a\n</think>\nb", "<|channel|>analysis<|message|>a<|end|>", "[THINK]"} {
+	for _, seed := range []string{"<think>a</think>b",
+		"a\n</think>\nb", "<|channel|>analysis<|message|>a<|end|>", "[THINK]"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -81,7 +85,8 @@ func FuzzCut(f *testing.F) {
 func TestLongReplies(t *testing.T) {
 	t.Parallel()
 	size := 10 << 20
-	for _, piece := range []string{"```a\n</think>\n", "<think>", "</think>\n", "<think>\n", "<", "[THINK", "a\n<think>x</think>\n",
+	for _, piece := range []string{"```a\n</think>\n", "<think>", "</think>\n", "<think>\n", "<", "[THINK",
+		"a\n<think>x</think>\n",
 		"```a\n<think>\n", "\n", "<|channel|>analysis<|message|>", "`</think>`", "<think> is "} {
 		thoughts.Cut(strings.Repeat(piece, size/len(piece)), thoughts.Generated)
 		size = 1 << 20 // the others are read in the same way

@@ -18,6 +18,9 @@ type Profile struct {
 	finish func(language) string
 	// repeats is set if a message repeats the code before its output.
 	repeats bool
+	// wide is set if replies are read with all forms of code that models write, names stay as the code
+	// bound them, and lists of names are bounded.
+	wide bool
 	// hostTools is set if the functions for the files of the context are described.
 	hostTools bool
 	// advises is set if the instructions say how to use sub-calls.
@@ -43,16 +46,20 @@ func profiles() []Profile {
 	fences := []string{"repl", "python", "py", "starlark", ""}
 	return []Profile{
 		{Version: Native + "-2026-12", tags: fences, tail: MaxShown / 4, finish: finishNative, hostTools: true,
-			advises: true, questionLast: true},
+			advises: true, questionLast: true, wide: true},
 		{Version: Reference + "-2026-12", tags: []string{"repl"}, finish: finishByAnswer, advises: true,
-			questionLast: true},
+			questionLast: true, wide: true},
 		{Version: Paper + "-2026-12", tags: []string{"repl"}, finish: finishInText, repeats: true, advises: true,
-			questionLast: true},
+			questionLast: true, wide: true},
 		{Version: Native + "-2026-11", tags: fences, tail: MaxShown / 4, finish: finishNative, hostTools: true},
 		{Version: Reference + "-2026-06", tags: []string{"repl"}, finish: finishByAnswer},
 		{Version: Paper + "-2026-01", tags: []string{"repl"}, finish: finishInText, repeats: true},
 	}
 }
+
+// KeepsNames reports whether the names of functions that only this program has stay as the code binds
+// them, and the variable answer is read at the end of a block.
+func (p *Profile) KeepsNames() bool { return p.wide }
 
 // Find returns the profile with a name or a version.
 func Find(name string) (Profile, bool) {
@@ -116,6 +123,15 @@ type File struct {
 	Bytes int64
 }
 
+// Done is what a turn did, for the model.
+type Done struct {
+	Outcomes []Outcome
+	// Notes say what of the reply was not run or does not count.
+	Notes []string
+	// Vars are the names of the variables.
+	Vars []string
+}
+
 // Outcome is what a block did, for the model.
 type Outcome struct {
 	Code string
@@ -128,4 +144,6 @@ type Outcome struct {
 	// had finished.
 	Bound []string
 	Calls int
+	// Note says what of the block does not count; may be empty.
+	Note string
 }

@@ -18,6 +18,8 @@ type Reply struct {
 	// Final is a final answer in the text. A reply with code has none: the model cannot know
 	// what the code will print.
 	Final *Final
+	// Notes say what of the reply was not run, or does not count, and what would: for the model.
+	Notes []string
 }
 
 // Block is a block of code.
@@ -27,11 +29,23 @@ type Block struct {
 	Line int
 	// Unclosed is set if the reply ended before the fence was closed.
 	Unclosed bool
+	// Closing is set for FINAL_VAR in the text behind the code of a reply: its answer counts if
+	// nothing of the code raised an exception.
+	Closing bool
 }
 
-// Parse parses a reply. Fences are read as CommonMark has them: three or more backticks or
-// tildes, indented by at most three spaces, closed by at least as many of the same.
+// Parse parses a reply.
 func (p *Profile) Parse(reply string) Reply {
+	if p.wide {
+		return p.parseWide(reply)
+	}
+	return p.parseFirst(reply)
+}
+
+// parseFirst parses a reply as the first versions of the profiles do, whose trees are to do the same
+// again. Fences are read as CommonMark has them: three or more backticks or tildes, indented by at most
+// three spaces, closed by at least as many of the same.
+func (p *Profile) parseFirst(reply string) Reply {
 	var r Reply
 	var open *fence
 	var code, prose []string

@@ -194,17 +194,20 @@ func (f *Facts) context() string {
 }
 
 // After returns the message after a reply: what its blocks printed, and what follows. turn is
-// the number of the reply. vars are the names of the variables.
-func (p *Profile) After(f *Facts, turn int, outcomes []Outcome, vars []string) string {
+// the number of the reply.
+func (p *Profile) After(f *Facts, turn int, d Done) string {
 	var b strings.Builder
-	if len(outcomes) == 0 {
+	if len(d.Outcomes) == 0 {
 		b.WriteString("There was no code in a block and no final answer in your reply.\n")
 	}
-	for i := range outcomes {
-		p.outcome(&b, &outcomes[i], i, len(outcomes))
+	for i := range d.Outcomes {
+		p.outcome(&b, &d.Outcomes[i], i, len(d.Outcomes))
 	}
-	if len(vars) > 0 {
-		fmt.Fprintf(&b, "\nVariables: %s\n", strings.Join(vars, ", "))
+	for _, note := range d.Notes {
+		fmt.Fprintf(&b, "\n%s\n", note)
+	}
+	if len(d.Vars) > 0 {
+		fmt.Fprintf(&b, "\nVariables: %s\n", p.names(d.Vars))
 	}
 	switch left := f.Turns - turn; {
 	case left > 1:
@@ -238,16 +241,39 @@ func (p *Profile) outcome(b *strings.Builder, o *Outcome, i, blocks int) {
 	default:
 		fmt.Fprintf(b, "%s:\n%s\n", title, quoted(text))
 	}
+	if o.Note != "" {
+		fmt.Fprintf(b, "%s\n", o.Note)
+	}
 	if o.Failure == "" {
 		return
 	}
 	fmt.Fprintf(b, "The block ended with an exception:\n%s\n", quoted(o.Failure))
 	if len(o.Bound) > 0 {
-		fmt.Fprintf(b, "Set before it, and kept: %s\n", strings.Join(o.Bound, ", "))
+		fmt.Fprintf(b, "Set before it, and kept: %s\n", p.names(o.Bound))
 	}
 	if o.Calls > 0 {
 		fmt.Fprintf(b, "%s had finished; the answers are kept only in variables.\n", count(o.Calls, "sub-call"))
 	}
+}
+
+// names writes a list of names, of which most are left out if there are many.
+func (p *Profile) names(names []string) string {
+	const most, longest = 50, 80
+	if !p.wide {
+		return strings.Join(names, ", ")
+	}
+	var shown []string
+	for _, name := range names[:min(len(names), most)] {
+		if runes := []rune(name); len(runes) > longest {
+			name = string(runes[:longest]) + "…"
+		}
+		shown = append(shown, name)
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(", and %s more (SHOW_VARS() returns all)", digits(int64(more)))
+	}
+	return text
 }
 
 // shown returns the part of the output that the model is shown: its beginning, and with some

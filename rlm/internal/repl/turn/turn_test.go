@@ -24,9 +24,10 @@ func profile(t testing.TB, name string) turn.Profile {
 // ticks replaces the marks in a test by fences.
 func ticks(text string) string { return strings.ReplaceAll(text, "'''", "```") }
 
-func TestBlocks(t *testing.T) {
+// Released versions read replies as they did: their trees repeat what they have recorded.
+func TestBlocksOfReleasedVersions(t *testing.T) {
 	t.Parallel()
-	native := profile(t, turn.Native)
+	native := profile(t, "native-2026-11")
 	for _, tt := range []struct {
 		name, reply string
 		want        []turn.Block
@@ -56,16 +57,16 @@ func TestBlocks(t *testing.T) {
 			}
 		})
 	}
-	paper := profile(t, turn.Paper)
+	paper := profile(t, "paper-2026-01")
 	if r := paper.Parse("```python\na = 1\n```"); len(r.Blocks) != 0 {
 		t.Errorf("profile paper runs blocks of python: %+v", r)
 	}
 }
 
 // The hard cases on which parsers of others differ.
-func TestFinalsInText(t *testing.T) {
+func TestFinalsOfReleasedVersions(t *testing.T) {
 	t.Parallel()
-	native := profile(t, turn.Native)
+	native := profile(t, "native-2026-11")
 	text := func(s string) *turn.Final { return &turn.Final{Text: s} }
 	for reply, want := range map[string]*turn.Final{
 		"FINAL(f(a, b) and c)":                        text("f(a, b) and c"),
@@ -150,8 +151,8 @@ func TestMessagesOfReleasedVersions(t *testing.T) {
 		text := p.System(f) + p.First(f)
 		f.Language, f.System, f.Question = "Starlark", "Be brief.", ""
 		f.Kind, f.Files, f.MoreFiles, f.Preview = "string", f.Files[:1], 0, "a\n```\n"
-		text += p.System(f) + p.First(f) + p.After(f, 29, []turn.Outcome{{Code: "x", Output: "a", OutputBytes: 1},
-			{Failure: "E", Bound: []string{"x"}, Calls: 2}}, []string{"x"})
+		text += p.System(f) + p.First(f) + p.After(f, 29, turn.Done{Outcomes: []turn.Outcome{{Code: "x", Output: "a", OutputBytes: 1},
+			{Failure: "E", Bound: []string{"x"}, Calls: 2}}, Vars: []string{"x"}})
 		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); got != want {
 			t.Errorf("version %s has other messages: %s", version, got)
 		}
@@ -203,8 +204,8 @@ func TestOutputIsCut(t *testing.T) {
 	long := strings.Repeat("b", 15_000) + strings.Repeat("é", 10_000) + "END"
 	for name, wantEnd := range map[string]bool{turn.Native: true, turn.Reference: false, turn.Paper: false} {
 		p := profile(t, name)
-		text := p.After(facts(), 1, []turn.Outcome{{Code: "c", Output: long,
-			OutputBytes: int64(len(long))}}, []string{"x"})
+		text := p.After(facts(), 1, turn.Done{Outcomes: []turn.Outcome{{Code: "c", Output: long,
+			OutputBytes: int64(len(long))}}, Vars: []string{"x"}})
 		if strings.Contains(text, "END") != wantEnd || !strings.Contains(text, "the output has 35,003 bytes") {
 			t.Errorf("profile %s: %d characters, ends with %q", name, len([]rune(text)), text[len(text)-200:])
 		}
@@ -217,18 +218,18 @@ func TestOutputIsCut(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	p := profile(t, turn.Native)
-	text := p.After(facts(), 29, []turn.Outcome{{Output: "a\n```\nb\n", OutputBytes: 8},
-		{Failure: "ValueError: no", Bound: []string{"x", "y"}, Calls: 2}}, nil)
+	text := p.After(facts(), 29, turn.Done{Outcomes: []turn.Outcome{{Output: "a\n```\nb\n", OutputBytes: 8},
+		{Failure: "ValueError: no", Bound: []string{"x", "y"}, Calls: 2}}})
 	for _, part := range []string{"output of block 1 of 2", "````\na\n```\nb\n````", "ValueError: no",
 		"Set before it, and kept: x, y", "2 sub-calls had finished", "Turn 30/30 is the last one"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}
 	}
-	if over := p.After(facts(), 30, nil, nil); !strings.Contains(over, "The turns are over") {
+	if over := p.After(facts(), 30, turn.Done{}); !strings.Contains(over, "The turns are over") {
 		t.Errorf("after the last turn: %s", over)
 	}
-	if none := p.After(facts(), 3, nil, nil); !strings.Contains(none, "no code in a block") {
+	if none := p.After(facts(), 3, turn.Done{}); !strings.Contains(none, "no code in a block") {
 		t.Errorf("after a reply without code: %s", none)
 	}
 }
@@ -239,7 +240,7 @@ func TestOutputStaysInItsFence(t *testing.T) {
 	p := profile(t, turn.Native)
 	rapid.Check(t, func(t *rapid.T) {
 		output := rapid.StringOfN(rapid.RuneFrom([]rune("a`~\n ")), 1, 60, -1).Draw(t, "output")
-		text := p.After(facts(), 1, []turn.Outcome{{Output: output, OutputBytes: int64(len(output))}}, nil)
+		text := p.After(facts(), 1, turn.Done{Outcomes: []turn.Outcome{{Output: output, OutputBytes: int64(len(output))}}})
 		if strings.Trim(output, "\n") == "" {
 			return
 		}
@@ -260,7 +261,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, reply string) {
-		for _, name := range turn.Names() {
+		for _, name := range []string{"native-2026-11", "paper-2026-01"} {
 			p := profile(t, name)
 			r := p.Parse(reply)
 			last := 0

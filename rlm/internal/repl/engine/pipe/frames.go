@@ -29,6 +29,7 @@ type Message struct {
 	Contents    *Contents `json:"contents,omitempty"`
 	Tools       []string  `json:"tools,omitempty"`
 	LazyBytes   int64     `json:"lazy_bytes,omitempty"`
+	KeepNames   bool      `json:"keep_names,omitempty"`
 	MaxOutput   int       `json:"max_output,omitempty"`
 	MaxVar      int       `json:"max_var,omitempty"`
 	MaxRequest  int       `json:"max_request,omitempty"`

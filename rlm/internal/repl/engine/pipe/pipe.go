@@ -34,6 +34,8 @@ type Config struct {
 	Folder string
 	// LazyBytes is the size of a context from which it is read in parts.
 	LazyBytes int64
+	// KeepNames is that of the session's configuration.
+	KeepNames bool
 	// Attempts are what the process must not be able to do. It tries each before any code runs;
 	// if one works, the process is ended, and the error of Start is a [*sandbox.Error].
 	Attempts []Attempt
@@ -170,7 +172,7 @@ func withDefaults(l engine.Limits) engine.Limits {
 
 func (c *Config) init() *Message {
 	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, Tools: c.Tools,
-		LazyBytes: c.LazyBytes, MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes,
+		LazyBytes: c.LazyBytes, KeepNames: c.KeepNames, MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes,
 		MaxRequest: engine.MaxRequestBytes, MaxAnswer: engine.MaxAnswerBytes, MemoryBytes: c.Limits.MemoryBytes,
 		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes,
 		Attempts: c.Attempts}

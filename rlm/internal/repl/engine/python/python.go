@@ -34,6 +34,9 @@ type Config struct {
 	Unsandboxed bool
 	// LazyBytes is the size of a context from which it is read in parts; 0 means 64 MiB.
 	LazyBytes int64
+	// KeepNames leaves the names of the functions that only this program has as the code binds them, has
+	// them under perdure as well, and reads the variable answer at the end of a block.
+	KeepNames bool
 }
 
 // Engine starts sessions. The zero value is ready for use, by many goroutines.
@@ -56,8 +59,8 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 		return nil, err
 	}
 	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Tools: cfg.Tools, Limits: cfg.Limits,
-		LazyBytes: cfg.LazyBytes,
-		Command:   guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
+		LazyBytes: cfg.LazyBytes, KeepNames: cfg.KeepNames,
+		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
 		pipe.Confinement{Readable: found.paths(), Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed,
 			Executed: found.relaunched(), Checked: true})
 }

@@ -556,3 +556,9 @@ print(list(context.lines()) == [line for line in whole.split("\n")][:whole.count
 `, len(text)), strings.Repeat("True\n", 4))
 	}
 }
+
+// Names that code binds stay bound, and the reserved ones are restored.
+func TestNamesThatCodeBinds(t *testing.T) {
+	t.Parallel()
+	start(t, python.Config{KeepNames: true}).KeepsNames()
+}

@@ -248,7 +248,8 @@ class AwaitableDict(dict):
 
 
 class Answer(dict):
-    """The variable answer: a true value for "ready" makes its content the final answer."""
+    """The variable answer: a true value for "ready" makes its content the final answer, at once, or at
+    the end of the block if there is no capture."""
 
     def __init__(self, capture):
         super().__init__(content="", ready=False)
@@ -256,7 +257,7 @@ class Answer(dict):
 
     def __setitem__(self, key, value):
         super().__setitem__(key, value)
-        if key == "ready" and value:
+        if key == "ready" and value and self._capture:
             self._capture(self.get("content"))
 
     def update(self, *args, **kwargs):
@@ -442,6 +443,21 @@ class LazyFiles(dict):
         super().__init__({f["name"]: LazyText(engine, f["name"], f["bytes"]) for f in files})
 
 
+class Namespace:
+    """The functions of the host under the name perdure, which code cannot change."""
+
+    def __init__(self, functions):
+        self.__dict__.update(functions)
+
+    def __setattr__(self, name, value):
+        raise AttributeError("perdure has the functions of the REPL and cannot be changed")
+
+    __delattr__ = lambda self, name: self.__setattr__(name, None)
+
+    def __repr__(self):
+        return "<the functions of the REPL: %s>" % ", ".join(sorted(self.__dict__))
+
+
 class Failed(Exception):
     """What the host refused; it is raised in the code as a RuntimeError."""
 
@@ -450,6 +466,9 @@ RESERVED_NAMES = (
     "context", "llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched", "budget", "files", "search", "grep",
     "lines", "cite", "SHOW_VARS", "FINAL", "FINAL_VAR", "SUBMIT", "done",
 )
+
+# HELPERS are the names that only this program has: code may bind them to something else.
+HELPERS = ("budget", "files", "search", "grep", "lines", "cite", "done")
 
 PLAIN = (str, int, float, bool, type(None), bytes, complex)
 MANY = 200_000  # values of a container that is compared as a whole
@@ -477,16 +496,22 @@ class Engine:
         self.waited, self.asked, self.used = 0, 0, 0.0  # see look
         self.final, self.blocks, self.awaits, self.loaded = None, 0, False, False
         self.known = {}  # name to the object and the hash of the last block
-        self.answer = Answer(lambda content: self.capture(content, "answer"))
+        self.keep_names = init.get("keep_names", False)
+        self.answer = Answer(None if self.keep_names else lambda content: self.capture(content, "answer"))
         self.names = {"__name__": "__main__", "__builtins__": builtins}
         self.reserved = {name: getattr(self, "f_" + name) for name in RESERVED_NAMES if name != "context"}
         for name, function in self.reserved.items():
             function.__func__.__name__ = name
         self.reserved["context"] = None
         self.reserved.update({name: self.tool(name) for name in init.get("tools") or []})
+        self.helpers = {}
         self.names.update(self.reserved)
+        if self.keep_names:
+            functions = {name: f for name, f in self.reserved.items() if name != "context"}
+            self.helpers = {name: self.reserved.pop(name) for name in HELPERS}
+            self.reserved["perdure"] = self.names["perdure"] = Namespace(functions)
         self.names["answer"] = self.answer
-        self.hidden = set(self.names)
+        self.hidden = set(self.names) - set(self.helpers)
         sys.stdout = sys.stderr = self.output
         sys.stdin = io.StringIO()
 
@@ -589,7 +614,7 @@ class Engine:
                 value = self.names[name]
             elif name == value:
                 raise NameError("FINAL_VAR: there is no variable %r; the variables are: %s"
-                                % (name, ", ".join(self.variables()) or "none"))
+                                % (name, listed(self.variables())))
         self.capture(value, "FINAL_VAR")
         return value
 
@@ -650,9 +675,13 @@ class Engine:
             failure = self.failure(e, name)
         try:
             self.settle_answer()
+            if self.keep_names:
+                self.read_answer(failure)
         except BaseException as e:
             failure = failure or self.failure(e, name)
         self.names.update(self.reserved)
+        for helper, function in self.helpers.items():
+            self.names.setdefault(helper, function)
         changed, gone = self.changes()
         done = {
             "output": self.output.text(), "output_bytes": self.output.bytes, "output_sha256": self.output.hash.hexdigest(),
@@ -674,6 +703,16 @@ class Engine:
         value, self.names["answer"] = self.names.get("answer"), self.answer
         if value is not self.answer and isinstance(value, dict):
             self.answer.update(value)
+
+    def read_answer(self, failure):
+        """Takes the answer that the block left. One that does not count is not ready in later blocks."""
+        if not self.answer.get("ready"):
+            return
+        content = self.answer.get("content")
+        if failure is None:
+            self.capture(content, "answer")
+        if failure is not None or content is None or content == "":
+            dict.__setitem__(self.answer, "ready", False)
 
     def run(self, code, name):
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
@@ -751,6 +790,7 @@ class Engine:
         return sorted(
             n for n, v in self.names.items()
             if isinstance(n, str) and n not in self.hidden and not n.startswith("__")
+            and not (n in self.helpers and v is self.helpers[n])
             and not issubclass(type(v), types.ModuleType)
         )
 
@@ -776,6 +816,13 @@ class Engine:
             self.names[v["name"]] = v["value"]
             self.known[v["name"]] = (v["value"], describe(v["name"], v["value"], self.max_var)["sha256"])
         self.link.send({"type": "ok"})
+
+
+def listed(names):
+    """Returns a list of names, shortened."""
+    most = 50
+    more = ", and %d more" % (len(names) - most) if len(names) > most else ""
+    return (", ".join(name[:80] for name in names[:most]) or "none") + more
 
 
 def shortened(text):

@@ -6,7 +6,8 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// answer is the variable answer: a true value for "ready" makes its content the final answer.
+// answer is the variable answer: a true value for "ready" makes its content the final answer, at once,
+// or at the end of the block if there is no capture.
 type answer struct {
 	*starlark.Dict
 
@@ -25,7 +26,7 @@ func (a *answer) SetKey(k, v starlark.Value) error {
 	if err := a.Dict.SetKey(k, v); err != nil {
 		return err
 	}
-	if k == starlark.String("ready") && bool(v.Truth()) {
+	if k == starlark.String("ready") && bool(v.Truth()) && a.capture != nil {
 		return a.capture(a.content())
 	}
 	return nil

@@ -40,6 +40,24 @@ func (in *interpreter) functions() starlark.StringDict {
 	return out
 }
 
+// takeHelpers takes the names that only this program has off the reserved ones and returns them. All
+// functions are under the name perdure as well.
+func (in *interpreter) takeHelpers() starlark.StringDict {
+	helpers, all := make(starlark.StringDict), make(starlark.StringDict)
+	for name, v := range in.reserved {
+		if name != "context" {
+			all[name] = v
+		}
+	}
+	for _, name := range []string{"budget", "files", "search", "grep", "lines", "cite", "done", "math", "re", "json", "sum", "round",
+		"map", "filter"} {
+		helpers[name] = in.reserved[name]
+		delete(in.reserved, name)
+	}
+	in.reserved["perdure"] = &starlarkstruct.Module{Name: "perdure", Members: all}
+	return helpers
+}
+
 func jsonModule() starlark.Value {
 	m := &starlarkstruct.Module{Name: "json", Members: make(starlark.StringDict)}
 	for name, v := range starjson.Module.Members {

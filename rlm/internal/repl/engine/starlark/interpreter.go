@@ -27,12 +27,14 @@ type interpreter struct {
 
 	globals  starlark.StringDict
 	reserved starlark.StringDict // names that are bound again after each block
-	answer   *answer
-	known    map[string]known
-	out      output
-	final    *pipe.Final
-	blocks   int
-	lost     error // the link failed
+	// helpers are the functions and modules that only this program has, if code may bind their names.
+	helpers starlark.StringDict
+	answer  *answer
+	known   map[string]known
+	out     output
+	final   *pipe.Final
+	blocks  int
+	lost    error // the link failed
 }
 
 // serve runs blocks until the host is gone.
@@ -69,10 +71,14 @@ func newInterpreter(link *pipe.Link, init *pipe.Message) *interpreter {
 	in := &interpreter{link: link, contents: init.Contents, lazy: init.LazyBytes, known: make(map[string]known),
 		limit: limits{memory: init.MemoryBytes, cpu: init.CPUSeconds, value: init.MaxVar,
 			request: init.MaxRequest, answer: init.MaxAnswer}, out: newOutput(init.MaxOutput)}
-	in.answer = newAnswer(func(v starlark.Value) error { return in.capture(v, "answer") })
 	in.reserved = in.functions()
 	for _, name := range init.Tools {
 		in.reserved[name] = starlark.NewBuiltin(name, in.tool)
+	}
+	if in.answer = newAnswer(nil); !init.KeepNames {
+		in.answer.capture = func(v starlark.Value) error { return in.capture(v, "answer") }
+	} else {
+		in.helpers = in.takeHelpers()
 	}
 	in.reserved["answer"] = in.answer
 	in.globals = make(starlark.StringDict)
@@ -85,6 +91,36 @@ func (in *interpreter) restore() {
 	for name, v := range in.reserved {
 		in.globals[name] = v
 	}
+	for name, v := range in.helpers {
+		if _, bound := in.globals[name]; !bound {
+			in.globals[name] = v
+		}
+	}
+}
+
+// isHelper reports whether a name is bound to the function that it stands for.
+func (in *interpreter) isHelper(name string) bool {
+	helper, ok := in.helpers[name]
+	return ok && helper == in.globals[name]
+}
+
+// readAnswer takes the answer that a block left. One that does not count is not ready in later blocks.
+func (in *interpreter) readAnswer(failed bool) (err error) {
+	ready, _, _ := in.answer.Get(starlark.String("ready")) // never fails for a text
+	if in.helpers == nil || ready == nil || !bool(ready.Truth()) {
+		return nil
+	}
+	content := in.answer.content()
+	if !failed {
+		if content == nil {
+			content = starlark.String("")
+		}
+		err = in.capture(content, "answer")
+	}
+	if failed || err != nil || content == starlark.None || content == starlark.String("") {
+		return errors.Join(err, in.answer.Dict.SetKey(starlark.String("ready"), starlark.False))
+	}
+	return nil
 }
 
 // options are those of the language: nearer to Python than the usual ones.
@@ -102,6 +138,9 @@ func (in *interpreter) execute(m *pipe.Message) error {
 		return in.lost
 	}
 	if err := in.settleAnswer(); failure == nil {
+		failure = in.failure(err)
+	}
+	if err := in.readAnswer(failure != nil); failure == nil {
 		failure = in.failure(err)
 	}
 	in.restore()

@@ -35,6 +35,9 @@ type Config struct {
 	Unsandboxed bool
 	// LazyBytes is the size of a context from which it is read in parts; 0 means 64 MiB.
 	LazyBytes int64
+	// KeepNames leaves the names of the functions that only this program has as the code binds them, has
+	// them under perdure as well, and reads the variable answer at the end of a block.
+	KeepNames bool
 }
 
 // Start starts an interpreter. Without a sandbox it refuses with KindUnsandboxed, unless the
@@ -53,8 +56,8 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 	}
 	cfg.Limits.Processes = -1 // the code can start none, and the interpreter has threads
 	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Tools: cfg.Tools, Limits: cfg.Limits,
-		LazyBytes: cfg.LazyBytes,
-		Command:   guard.Config{Path: exe, Args: []string{role}, Env: []string{"GOTRACEBACK=none", "GOMAXPROCS=2"}}},
+		LazyBytes: cfg.LazyBytes, KeepNames: cfg.KeepNames,
+		Command: guard.Config{Path: exe, Args: []string{role}, Env: []string{"GOTRACEBACK=none", "GOMAXPROCS=2"}}},
 		pipe.Confinement{Readable: []string{exe}, Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed})
 }
 

@@ -140,3 +140,9 @@ func TestFunctionsInPatterns(t *testing.T) {
 	}
 	b.Prints("print('on')", "on\n")
 }
+
+// Names that code binds stay bound, and the reserved ones are restored.
+func TestNamesThatCodeBinds(t *testing.T) {
+	t.Parallel()
+	start(t, starlark.Config{KeepNames: true}).KeepsNames()
+}

@@ -51,7 +51,7 @@ func (in *interpreter) changes() (changed []pipe.Value, gone []string) {
 		in.known[name] = known{v, now.SHA256}
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.known)) {
-		if _, there := in.globals[name]; !there {
+		if _, there := in.globals[name]; !there || in.isHelper(name) {
 			gone = append(gone, name)
 			delete(in.known, name)
 		}
@@ -63,7 +63,7 @@ func (in *interpreter) changes() (changed []pipe.Value, gone []string) {
 func (in *interpreter) variables() []string {
 	var names []string
 	for name := range in.globals {
-		if _, ours := in.reserved[name]; !ours {
+		if _, ours := in.reserved[name]; !ours && !in.isHelper(name) {
 			names = append(names, name)
 		}
 	}
