@@ -58,7 +58,7 @@ type message struct {
 	// Reasoning and ReasoningContent are the thoughts of the model, of which servers send one.
 	Reasoning        wire.Text `json:"reasoning"`
 	ReasoningContent wire.Text `json:"reasoning_content"`
-	// Calls are read only if tools were sent.
+	// Calls are calls of tools.
 	Calls json.RawMessage `json:"tool_calls"`
 }
 
@@ -109,7 +109,7 @@ type answer struct {
 	model string
 	stop  string
 	usage usage
-	// tools: tools were sent; calls are those of the model.
+	// tools: tools were sent; calls are those of the model, also of one that was sent none.
 	tools bool
 	calls wire.ToolCalls
 	// ended: the server said that this is all.
@@ -141,11 +141,14 @@ func (a *answer) ReadWhole(document []byte) error {
 
 // call adds calls of tools. Those of a reply that is whole are one each, whatever their index.
 func (a *answer) call(raw json.RawMessage, whole bool) error {
-	if !a.tools || len(raw) == 0 || string(raw) == "null" {
+	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	var calls []toolCall
 	if err := wire.Decode(raw, &calls); err != nil {
+		if !a.tools { // nothing was asked of them
+			return nil
+		}
 		return err
 	}
 	for i, c := range calls {
@@ -249,7 +252,11 @@ func (m *message) empty() bool { return m.Content.Text == "" && m.Refusal == "" 
 
 // Response returns the response. sent is the length of the request in bytes.
 func (a *answer) Response(sent int) (*model.Response, *model.Error) {
-	a.calls.AppendTo(&a.text)
+	if a.tools {
+		a.calls.AppendTo(&a.text)
+	} else if a.text.Len() == 0 {
+		a.calls.AppendAsText(&a.text)
+	}
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	a.thoughts.Fill(resp)

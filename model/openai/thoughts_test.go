@@ -125,6 +125,19 @@ func TestThoughtsInFields(t *testing.T) {
 	}
 }
 
+// A call of a tool that was not offered is read as text, so that its code can run.
+func TestCallsThatWereNotAskedFor(t *testing.T) {
+	t.Parallel()
+	server := replyserver.Start(t, func(replyserver.Request) []byte {
+		return replyserver.JSON(200, `{"choices":[{"message":{"content":null,"tool_calls":[{"id":"1","type":"function",`+
+			`"function":{"name":"python","arguments":"{\"code\":\"print(1)\"}"}}]},"finish_reason":"tool_calls"}]}`)
+	})
+	resp, err := guarded(t, server.URL).Generate(t.Context(), &model.Request{Prompt: "?"})
+	if err != nil || !strings.HasPrefix(resp.Text, "<tool_call>") || !strings.Contains(resp.Text, `print(1)`) {
+		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 // A reply of thoughts only is asked for once more, and is an error that says so.
 func TestOnlyThoughtsIsAnError(t *testing.T) {
 	t.Parallel()

@@ -91,6 +91,21 @@ func (t *ToolCalls) AppendTo(text *model.Collector) {
 	t.calls = nil
 }
 
+// AppendAsText writes the calls of a model that was sent no tools as text, in the form in which models
+// write them.
+func (t *ToolCalls) AppendAsText(text *model.Collector) {
+	for _, c := range t.calls {
+		raw, err := json.Marshal(map[string]string{"name": c.name, "arguments": string(c.arguments)})
+		if err != nil {
+			continue
+		}
+		if _, err := text.WriteString("<tool_call>\n" + string(raw) + "\n</tool_call>\n"); err != nil {
+			return
+		}
+	}
+	t.calls = nil
+}
+
 // Arguments are the arguments of a call: JSON in a string, or, of some servers, an object.
 type Arguments string
 

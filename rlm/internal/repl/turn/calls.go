@@ -15,8 +15,7 @@ func (s *scanner) called() bool {
 		return false
 	}
 	rest := s.text[s.at+at:]
-	for _, read := range []func(string) (call, int){s.readInvoke, s.readFunctionTag, s.readToolCall, s.readToken,
-		s.readSection, s.readChannel, s.readElement, s.readBare} {
+	for _, read := range s.readers(rest) {
 		c, length := read(rest)
 		if length == 0 {
 			continue
@@ -32,6 +31,19 @@ func (s *scanner) called() bool {
 		return true
 	}
 	return false
+}
+
+// readers are what can read a call that a text begins with.
+func (s *scanner) readers(text string) []func(string) (call, int) {
+	switch {
+	case text[0] == '{' || strings.HasPrefix(text, "[{"):
+		return []func(string) (call, int){s.readBare}
+	case text[0] == '[' || strings.HasPrefix(text, "<|python_tag|>"):
+		return []func(string) (call, int){s.readToken}
+	case strings.HasPrefix(text, "<|") || strings.HasPrefix(text, "<｜tool"):
+		return []func(string) (call, int){s.readSection, s.readChannel}
+	}
+	return []func(string) (call, int){s.readInvoke, s.readFunctionTag, s.readToolCall, s.readElement}
 }
 
 // take takes the code of a call.
@@ -65,7 +77,7 @@ func firstMark(line string) int {
 	if strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[{") || strings.HasPrefix(trimmed, "<code>") {
 		return len(head) - len(trimmed)
 	}
-	if !strings.ContainsAny(head, "<[") {
+	if strings.IndexByte(head, '<') < 0 && !strings.Contains(head, "[TOOL_CALLS]") {
 		return -1
 	}
 	first := -1
@@ -206,7 +218,8 @@ func (s *scanner) decode(text string) (json.RawMessage, int) {
 		return raw, int(dec.InputOffset())
 	}
 	s.decodings++
-	repaired, length := escapeLines(text)
+	const longest = 1 << 20
+	repaired, length := escapeLines(text[:min(len(text), longest)])
 	if length == 0 || !json.Valid([]byte(repaired)) {
 		return nil, 0
 	}
@@ -462,8 +475,12 @@ func (s *scanner) readElement(text string) (c call, length int) {
 		if !ok || name == "code" && !strings.HasPrefix(inside, "\n") {
 			continue // an element code in a line is one of HTML
 		}
+		if s.decodings >= maxDecodings {
+			return c, 0
+		}
 		end := strings.Index(inside, "</"+name+">")
 		if end < 0 {
+			s.decodings++
 			return c, 0
 		}
 		code := strings.Trim(inside[:end], "\n")

@@ -29,8 +29,8 @@ func (l *lexer) line(text string) {
 			return
 		case c == '"' || c == '\'':
 			l.quote = text[i : i+1]
-			if triple := strings.Repeat(l.quote, 3); strings.HasPrefix(text[i:], triple) {
-				l.quote = triple
+			if i+2 < len(text) && text[i+1] == c && text[i+2] == c {
+				l.quote = text[i : i+3]
 			}
 			i += len(l.quote)
 		default:

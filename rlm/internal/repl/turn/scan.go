@@ -26,18 +26,20 @@ type scanner struct {
 	cut     bool     // code stands within FINAL( … )
 	// searches and decodings bound the work that is done again for a reply.
 	searches, decodings int
+	hasFinal            bool
 	parenthesis         int // see lastParenthesis; 0 if it is not known
 }
 
 // The most searches of a reply for the end of a string, and the most tries to read JSON in it.
 const (
-	maxSearches  = 20
+	maxSearches  = 5
 	maxDecodings = 8
 )
 
 // parseWide parses a reply with all forms of code that models write.
 func (p *Profile) parseWide(reply string) Reply {
-	s := &scanner{profile: p, text: strings.ReplaceAll(reply, "\r\n", "\n"), line: 1}
+	s := &scanner{profile: p, text: strings.ReplaceAll(reply, "\r\n", "\n"), line: 1,
+		hasFinal: strings.Contains(reply, "FINAL")}
 	for s.at < len(s.text) {
 		if !s.fenced() && !s.called() {
 			s.passLine()
@@ -82,6 +84,9 @@ func (s *scanner) reply() Reply {
 
 // final returns the final answer in the text: behind the code, if there is any.
 func (s *scanner) final() (*Final, string) {
+	if !s.hasFinal {
+		return nil, ""
+	}
 	text := s.prose
 	if len(s.blocks) > 0 {
 		text = s.behind

@@ -14,13 +14,37 @@ type opening struct {
 	quotes int // the block quotes that it is in
 }
 
-var container = lazyregexp.New(`^[ \t]*([-*+]|\d{1,9}[.)])[ \t]+`)
+// itemLength returns the length of the mark of a list that a text begins with, with the spaces behind it;
+// 0 if it has none.
+func itemLength(text string) int {
+	n := 0
+	for n < len(text) && n < 9 && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	switch {
+	case n == len(text):
+		return 0
+	case n > 0 && text[n] != '.' && text[n] != ')', n == 0 && !strings.ContainsRune("-*+", rune(text[0])):
+		return 0
+	}
+	rest := strings.TrimLeft(text[n+1:], " \t")
+	if spaces := len(text) - n - 1 - len(rest); spaces > 0 {
+		return n + 1 + spaces
+	}
+	return 0
+}
+
+// maxNesting bounds the lists and quotes that a block is in.
+const maxNesting = 20
 
 // openingOf returns the fence that a line opens, nil if it opens none. It may be in lists and quotes.
 func openingOf(line string) *opening {
+	if !strings.Contains(line, "```") && !strings.Contains(line, "~~~") {
+		return nil
+	}
 	o := &opening{}
 	rest := line
-	for {
+	for range maxNesting {
 		trimmed := strings.TrimLeft(rest, " \t")
 		if after, ok := strings.CutPrefix(trimmed, ">"); ok {
 			o.quotes++
@@ -28,14 +52,14 @@ func openingOf(line string) *opening {
 			rest = strings.TrimPrefix(after, " ")
 			continue
 		}
-		if at := container().FindStringIndex(rest); at != nil && o.quotes < 100 {
-			o.indent += at[1]
-			rest = rest[at[1]:]
-			continue
-		}
 		o.indent += len(rest) - len(trimmed)
 		rest = trimmed
-		break
+		n := itemLength(rest)
+		if n == 0 {
+			break
+		}
+		o.indent += n
+		rest = rest[n:]
 	}
 	if rest == "" || rest[0] != '`' && rest[0] != '~' {
 		return nil
@@ -209,6 +233,9 @@ func (s *scanner) skipFence(name, code string) {
 
 // withinFinal reports whether the text so far has an open FINAL( at the beginning of a line.
 func (s *scanner) withinFinal() bool {
+	if !s.hasFinal {
+		return false
+	}
 	const near = 20
 	text := strings.Join(s.prose[max(0, len(s.prose)-near):], "\n")
 	all := wideFinal().FindAllStringIndex(text, -1)
