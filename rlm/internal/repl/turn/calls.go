@@ -65,7 +65,8 @@ func firstOf(a, b string) string {
 // marks are how calls of tools begin in a line. A JSON object begins the line itself.
 func marks() []string {
 	return []string{"<function_calls>", "<function=", "<invoke", "<tool_call", "<｜DSML｜", "<｜tool", "<|tool_call",
-		"<|python_tag|>", "[TOOL_CALLS]", "<|channel|>", "<execute", "<python>", "<repl>", "<tool_code>", "<code_interpreter>",
+		"<|python_tag|>", "[TOOL_CALLS]", "<|channel|>", "<execute", "<python>", "<repl>", "<tool_code>",
+		"<code_interpreter>",
 		"<minimax:tool_call>", "<code>"}
 }
 

@@ -140,8 +140,8 @@ func finishInText(language) string {
 
 // First returns the first message: the question and what the context is.
 func (p *Profile) First(f *Facts) string {
-	context := f.context() + fmt.Sprintf("\nTurn 1/%d. You have not seen the context yet: look at it with code before you "+
-		"answer.", f.Turns)
+	context := f.context() + fmt.Sprintf("\nTurn 1/%d. You have not seen the context yet: look at it with code before "+
+		"you answer.", f.Turns)
 	if p.questionLast {
 		return context + "\n\n" + f.question()
 	}

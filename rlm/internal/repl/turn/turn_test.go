@@ -151,7 +151,8 @@ func TestMessagesOfReleasedVersions(t *testing.T) {
 		text := p.System(f) + p.First(f)
 		f.Language, f.System, f.Question = "Starlark", "Be brief.", ""
 		f.Kind, f.Files, f.MoreFiles, f.Preview = "string", f.Files[:1], 0, "a\n```\n"
-		text += p.System(f) + p.First(f) + p.After(f, 29, turn.Done{Outcomes: []turn.Outcome{{Code: "x", Output: "a", OutputBytes: 1},
+		text += p.System(f) + p.First(f) + p.After(f, 29, turn.Done{Outcomes: []turn.Outcome{{Code: "x", Output: "a",
+			OutputBytes: 1},
 			{Failure: "E", Bound: []string{"x"}, Calls: 2}}, Vars: []string{"x"}})
 		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); got != want {
 			t.Errorf("version %s has other messages: %s", version, got)

@@ -11,10 +11,14 @@ import (
 
 // replyParts are what replies consist of in the tests of properties.
 func replyParts() []string {
-	return []string{"```", "```repl", "```python3 ", "~~~", "````", "\n", "\n\n", "FINAL(", "FINAL_VAR(x)", ")", "\"\"\"", "'''", "'",
-		"\\", "#", "- ", "1. ", "> ", ">>> ", "... ", "x = 1", "Output:", "<tool_call>", "</tool_call>", "<invoke name=\"repl\">",
-		"<parameter name=\"code\">", "{\"code\": \"", "\"}", "[TOOL_CALLS]", "<|python_tag|>", "<|channel|>commentary to=python",
-		"<|message|>", "<function=python>", "<parameter=code>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<|im_end|>", "f\"{x}\"",
+	return []string{"```", "```repl", "```python3 ", "~~~", "````", "\n", "\n\n", "FINAL(", "FINAL_VAR(x)", ")",
+		"\"\"\"", "'''", "'",
+		"\\", "#", "- ", "1. ", "> ", ">>> ", "... ", "x = 1", "Output:", "<tool_call>", "</tool_call>",
+		"<invoke name=\"repl\">",
+		"<parameter name=\"code\">", "{\"code\": \"", "\"}", "[TOOL_CALLS]", "<|python_tag|>",
+		"<|channel|>commentary to=python",
+		"<|message|>", "<function=python>", "<parameter=code>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<|im_end|>",
+		"f\"{x}\"",
 		"len(", "é", "\x00", "\t", "    ", "In [1]: "}
 }
 
@@ -60,8 +64,10 @@ func TestLongReplies(t *testing.T) {
 	t.Parallel()
 	p := profile(t, turn.Native)
 	size := 10 << 20
-	for _, part := range []string{"```repl\nx = \"\"\"\\\n\\\"\"\"\n```\n", "```repl\nx = 1\n", "```\n", "````\n```\n", "FINAL(\n```\n",
-		"FINAL(", "\"\"\"", "{\n", "{\"a\":\n", "<tool_call>{\"a\":", "<invoke name=\"a\">\n", "<tool_call>\n<function=a>\n", "Output:\n\n```\n\n",
+	for _, part := range []string{"```repl\nx = \"\"\"\\\n\\\"\"\"\n```\n", "```repl\nx = 1\n", "```\n", "````\n```\n",
+		"FINAL(\n```\n",
+		"FINAL(", "\"\"\"", "{\n", "{\"a\":\n", "<tool_call>{\"a\":", "<invoke name=\"a\">\n",
+		"<tool_call>\n<function=a>\n", "Output:\n\n```\n\n",
 		"- ", "> ", "`", "<", "[TOOL_CALLS][", "<execute>\n", "<|python_tag|>\n", "<parameter=a>", "\n"} {
 		p.Parse(strings.Repeat(part, size/len(part)))
 		size = 100 << 10 // the others show the same

@@ -20,8 +20,8 @@ const (
 		"FINAL(value), or write FINAL(the answer itself) or FINAL_VAR(name of a variable)."
 	noteEmpty = "The final answer is empty, so it does not count. Write FINAL(the answer) or FINAL_VAR(name of a " +
 		"variable)."
-	noteLine = "FINAL( … ) counts only at the beginning of a line, with nothing behind its closing parenthesis: write it " +
-		"alone in a line, without other marks."
+	noteLine = "FINAL( … ) counts only at the beginning of a line, with nothing behind its closing parenthesis: write " +
+		"it alone in a line, without other marks."
 	noteName = "FINAL( … ) in the text names no variable that there is. Write FINAL_VAR(name of a variable) or " +
 		"FINAL(the answer itself)."
 )

@@ -21,7 +21,8 @@ func (b *Bench) KeepsNames() {
 		b.same("print(len("+name+"))", "2\n")
 	}
 	b.same("print(SHOW_VARS().split('\\n')[0], FINAL_VAR('lines')[1])", "budget: list 2\n")
-	b.same("print(perdure.lines('a', 1, 2), perdure.files())", "text []\n", Text("text"), engine.Reply{Value: []byte("[]")})
+	b.same("print(perdure.lines('a', 1, 2), perdure.files())", "text []\n", Text("text"),
+		engine.Reply{Value: []byte("[]")})
 	b.Run("perdure = 3\ncontext = 4\nllm_query = 5\nanswer = 6\nFINAL = 7")
 	b.same("print(perdure.llm_query('a'), llm_query('b'), type(context) == type(''), answer['ready'])", "A B True False\n",
 		Text("A"), Text("B"))

@@ -49,7 +49,8 @@ func (in *interpreter) takeHelpers() starlark.StringDict {
 			all[name] = v
 		}
 	}
-	for _, name := range []string{"budget", "files", "search", "grep", "lines", "cite", "done", "math", "re", "json", "sum", "round",
+	for _, name := range []string{"budget", "files", "search", "grep", "lines", "cite", "done", "math", "re", "json",
+		"sum", "round",
 		"map", "filter"} {
 		helpers[name] = in.reserved[name]
 		delete(in.reserved, name)
