@@ -147,8 +147,10 @@ func (e *Endpoint) secrets() []string {
 func (e *Endpoint) Refused(resp *http.Response, fault Fault) *Error {
 	text := fault.Text()
 	text = cmp.Or(text, http.StatusText(resp.StatusCode))
+	limit, _ := fault.TokenLimit(resp.StatusCode)
 	return &Error{
-		Kind: fault.Kind(resp.StatusCode), Status: resp.StatusCode,
+		Limit: limit,
+		Kind:  fault.Kind(resp.StatusCode), Status: resp.StatusCode,
 		RetryAfter: cmp.Or(RetryAfter(resp.Header, time.Now(), maxRetryAfter), fault.RetryAfter),
 		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
 	}

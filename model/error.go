@@ -64,6 +64,9 @@ type Error struct {
 	// Usage is what the last request took although it failed, as far as the provider
 	// reported it.
 	Usage Usage
+	// Limit is what the server says of the limit that a request of KindTooLong passes; zero when it
+	// does not.
+	Limit TokenLimit
 	// Msg says what went wrong, for people.
 	Msg string
 	// Hint says what a person can do about it; may be empty.

@@ -48,6 +48,7 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 		}})
 	if req.Divisible && tooLong(err) {
 		a.run.refused(m, d.request)
+		a.run.learnLimit(m, err, d.request)
 		return a.divide(ctx, d)
 	}
 	if err != nil {

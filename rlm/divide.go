@@ -94,6 +94,32 @@ func (r *run) refused(m *asked, tokens int64) {
 	}
 }
 
+// learnLimit notes how much a model reads, if it named its limit and its count of the tokens of a
+// request, whose tokens are estimated.
+func (r *run) learnLimit(m *asked, err error, tokens int64) {
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok || e.Limit.Most <= 0 || e.Limit.Counted <= e.Limit.Most {
+		return
+	}
+	fits := int64(float64(tokens) * float64(e.Limit.Most) / float64(e.Limit.Counted) * limitMargin)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.fits[m.name]; known == 0 || fits < known {
+		r.fits[m.name] = fits
+	}
+}
+
+// limitMargin is the part of a limit that requests use: text differs in tokens for a byte.
+const limitMargin = 0.85
+
+// fitting is the length of requests, in estimated tokens, that a model reads as it said itself; 0 if
+// it did not.
+func (r *run) fitting(m *asked) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fits[m.name]
+}
+
 // shortestRefused is the shortest request that a model found too long here; 0 when
 // it did not.
 func (r *run) shortestRefused(m *asked) int64 {
@@ -121,6 +147,9 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 	size := d.text / 2
 	if known := a.run.shortestRefused(d.m); known > 0 {
 		size = min(size, (known-d.frame)/2)
+	}
+	if fits := a.run.fitting(d.m); fits > 0 {
+		size = min(size, fits-d.frame-min(int64(a.answerLimit()), fits/4)) // a long answer is limited to the rest
 	}
 	p := a.planning()
 	var parts chunks

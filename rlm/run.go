@@ -37,6 +37,7 @@ type run struct {
 	looked   bool       // prepared was looked for
 	prepared json.RawMessage
 	tooLong  map[string]int64 // by model, the tokens of the shortest request that it refused
+	fits     map[string]int64 // by model, the tokens of a request that it reads
 }
 
 // asked is a model as this run asks it.
@@ -136,7 +137,7 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
-	r := &run{cfg: cfg, tooLong: make(map[string]int64)}
+	r := &run{cfg: cfg, tooLong: make(map[string]int64), fits: make(map[string]int64)}
 	if r.shape, err = cfg.shape(); err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
