@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
@@ -24,8 +26,12 @@ func (f Fault) Kind(status int) Kind {
 	return kind
 }
 
-// Text is what the fault says, short and in one line.
+// Text is what the fault says, short and in one line, with the field of the request that it names.
 func (f Fault) Text() string {
-	text, _ := Clean(clip.OneLine(f.Message))
+	message := f.Message
+	if f.Param != "" && !strings.Contains(message, f.Param) {
+		message = f.Param + ": " + message
+	}
+	text, _ := Clean(clip.OneLine(message))
 	return clip.Bytes(text, maxFaultText)
 }

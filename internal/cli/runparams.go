@@ -30,7 +30,7 @@ func (p *paramFlags) apply(a *app, l *config.Loaded, c *rlm.Config) error {
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return env.UsageError("write for example --param top_p=0.9", "--param: %q is not NAME=JSON", text)
 		}
-		params[name] = jsonOf(value)
+		params[name] = paramValue(value)
 	}
 	for _, text := range p.headers {
 		name, value, ok := strings.Cut(text, ":")
@@ -43,7 +43,7 @@ func (p *paramFlags) apply(a *app, l *config.Loaded, c *rlm.Config) error {
 			a.Environ = append(a.Environ, variable+"="+value)
 			value = "$" + variable
 		}
-		headers[name] = jsonOf(quoted(value))
+		headers[name] = paramValue(quotedText(value))
 	}
 	var err error
 	if c.Params, err = rlm.MakeFields(params); err != nil {
@@ -65,15 +65,15 @@ func headerVariable(name string) string {
 	}, strings.ToUpper(name))
 }
 
-// jsonOf returns a value as JSON: what is no JSON is text.
-func jsonOf(text string) json.RawMessage {
+// paramValue returns a value as JSON: what is no JSON is text.
+func paramValue(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
-	return json.RawMessage(quoted(text))
+	return json.RawMessage(quotedText(text))
 }
 
-func quoted(text string) string {
+func quotedText(text string) string {
 	raw, _ := json.Marshal(text) // text can always be encoded
 	return string(raw)
 }
