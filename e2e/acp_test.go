@@ -339,7 +339,7 @@ func newHeldRun(t *testing.T) *heldRun {
 	r := &heldRun{workplace: w, calls: filepath.Join(dir, "calls"), held: filepath.Join(dir, "held")}
 	w.write("model.sh", "cat > /dev/null; echo call >> "+r.calls+"\n"+
 		`while [ -e `+r.held+` ] && [ $(wc -l < `+r.calls+`) -gt $(wc -l < `+r.held+`) ]; do sleep 0.05; done`+"\necho fine\n")
-	r.args = `run --context parts --chunk-tokens 400 --context-window 1000 --concurrency 1 --max-output-tokens 100 ` +
+	r.args = `run --context parts --merge merge --chunk-tokens 400 --context-window 1000 --concurrency 1 --max-output-tokens 100 ` +
 		`--model "exec:sh model.sh"`
 	return r
 }

@@ -48,7 +48,7 @@ func newBed(t *testing.T, script string) *bed {
 		t.Fatal(err)
 	}
 	b := &bed{t: t, bin: bin, dir: t.TempDir(), server: mock.NewServer(s),
-		how: []string{"--chunk-tokens", "1000", "--max-children", "4"}}
+		how: []string{"--merge", "merge", "--chunk-tokens", "1000", "--max-children", "4"}}
 	b.web = httptest.NewServer(b.server)
 	t.Cleanup(b.web.Close)
 	b.url = b.web.URL + "/v1"

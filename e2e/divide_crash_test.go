@@ -21,7 +21,7 @@ func overflowBed(t *testing.T) *bed {
 	front := httptest.NewServer(b.server)
 	t.Cleanup(front.Close)
 	b.url = front.URL + "/v1"
-	b.how = []string{"--chunk-tokens", "4000", "--concurrency", "1"}
+	b.how = []string{"--merge", "merge", "--chunk-tokens", "4000", "--concurrency", "1"}
 	return b
 }
 

@@ -52,7 +52,25 @@ type Document struct {
 	StartLine int
 	// Text is valid UTF-8.
 	Text string
+	// Repeated is set if another request has the text too: it is there to understand the others by,
+	// and not to be counted again.
+	Repeated bool
 }
+
+// Layout is the order of a request's text; see [Render].
+type Layout int
+
+// The layouts. Requests of one layout have other hashes than those of another.
+const (
+	// PromptFirst puts the prompt before the documents.
+	PromptFirst Layout = iota
+	// DocumentsFirst puts it behind them, so that two prompts about the same documents begin with
+	// the same text, which providers keep.
+	DocumentsFirst
+	// TextOnly is the text of the documents as it is, without prompt and system text, for programs
+	// that process text.
+	TextOnly
+)
 
 // Request is one question to a model. It is read-only for the model.
 type Request struct {
@@ -65,6 +83,7 @@ type Request struct {
 	// Documents are the context of the prompt, in order; empty when there
 	// are none. Models that read plain text render them with [Render].
 	Documents []Document
+	Layout    Layout
 	// Prepared is what [Preparer] computed for the run; nil for others.
 	Prepared json.RawMessage
 	// Temperature, Seed: nil leaves the provider's default.
@@ -81,8 +100,8 @@ type Request struct {
 	// them to the instructions, which have to state them too, as lines of text. A call is a line
 	// of the response's text in any case, see [ToolLine]. They are not part of [Hash].
 	Tools []Tool
-	// Shared are the places in Prompt, in bytes and ascending, up to which other requests
-	// with the same System are the same: those that were sent, and the last one those that
+	// Shared are the places in the text of [Render], in bytes and ascending, up to which other
+	// requests with the same System are the same: those that were sent, and the last one those that
 	// are likely to follow. They are for models whose provider keeps the beginning of prompts only
 	// when asked to. With Messages, and if it is not empty, requests that are likely to follow
 	// begin with all of this one. It is not part of [Hash].

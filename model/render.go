@@ -34,31 +34,56 @@ func (d Document) EndLine() int {
 //	…
 //	=== end of document 1 ===
 //
-// The system text is not part of it; see [RenderAll]. The form is stable.
+// With [DocumentsFirst] the prompt is behind the documents, and the heading of
+// a repeated one says that it is. The system text is not part of it; see
+// [RenderAll]. The form of each layout is stable.
 func Render(req *Request) string {
 	var b strings.Builder
 	b.Grow(renderedSize(req))
-	b.WriteString(req.Prompt)
-	if len(req.Documents) > 0 && !strings.HasSuffix(req.Prompt, "\n") {
-		b.WriteByte('\n')
-	}
-	for i, d := range req.Documents {
-		fmt.Fprintf(&b, "\n=== document %d of %d: %q lines %d-%d ===\n",
-			i+1, len(req.Documents), d.File, d.StartLine, d.EndLine())
-		b.WriteString(d.Text)
-		if !strings.HasSuffix(d.Text, "\n") {
+	switch req.Layout {
+	case PromptFirst:
+		b.WriteString(req.Prompt)
+		if len(req.Documents) > 0 && !strings.HasSuffix(req.Prompt, "\n") {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "=== end of document %d ===\n", i+1)
+		for i := range req.Documents {
+			b.WriteByte('\n')
+			renderDocument(&b, req, i)
+		}
+	case DocumentsFirst:
+		for i := range req.Documents {
+			renderDocument(&b, req, i)
+			b.WriteByte('\n')
+		}
+		b.WriteString(req.Prompt)
+	case TextOnly:
+		for _, d := range req.Documents {
+			b.WriteString(d.Text)
+		}
 	}
 	return b.String()
+}
+
+func renderDocument(b *strings.Builder, req *Request, i int) {
+	d := &req.Documents[i]
+	repeated := ""
+	if d.Repeated && req.Layout != PromptFirst {
+		repeated = " (repeated for context, already counted)"
+	}
+	fmt.Fprintf(b, "=== document %d of %d: %q lines %d-%d%s ===\n", i+1, len(req.Documents), d.File, d.StartLine,
+		d.EndLine(), repeated)
+	b.WriteString(d.Text)
+	if !strings.HasSuffix(d.Text, "\n") {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "=== end of document %d ===\n", i+1)
 }
 
 // RenderAll returns the system text, a blank line, what [Render] returns, and
 // [RenderMessages]: the whole request for a model that reads one text.
 func RenderAll(req *Request) string {
 	text := Render(req) + RenderMessages(req.Messages)
-	if req.System == "" {
+	if req.System == "" || req.Layout == TextOnly {
 		return text
 	}
 	return req.System + "\n\n" + text
@@ -88,7 +113,7 @@ func RenderMessages(list []Message) string {
 func renderedSize(req *Request) int {
 	n := len(req.Prompt) + 1
 	for _, d := range req.Documents {
-		n += len(d.Text) + len(d.File) + 100
+		n += len(d.Text) + len(d.File) + 150
 	}
 	return n
 }
@@ -115,7 +140,14 @@ func Hash(name string, req *Request) string {
 	if req.Sample != 0 { // hashes from before there were samples stay what they are
 		w.signed(req.Sample)
 	}
-	if len(req.Messages) > 0 { // the same for messages
+	if req.Layout != PromptFirst { // the same for layouts
+		w.text("layout")
+		w.signed(int(req.Layout))
+		for _, d := range req.Documents {
+			w.optional(d.Repeated, func() uint64 { return 1 })
+		}
+	}
+	if len(req.Messages) > 0 { // and for messages
 		w.text("messages")
 		w.number(uint64(len(req.Messages)))
 	}

@@ -58,12 +58,22 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 		merger := merger{prompt: a.query(), merge: MergeUnion, ranked: true, whole: true}
 		text, data = merger.run([]part{{text: text, data: data}})
 	}
+	if a.mergesAlone() {
+		m := a.merger(a.run.cfg.Merge)
+		if text, data, err = a.reduce(timed, m, []part{{text: text, data: data}}); err != nil {
+			return a.interrupted(timed, err)
+		}
+	}
 	data.addNotes(notes)
 	if text, err = a.form(ctx, text, &data); err != nil {
 		return err
 	}
 	return a.complete(ctx, text, &data)
 }
+
+// mergesAlone reports whether a program merges the answer of a task without parts, so that the result
+// has the same form however many parts there are.
+func (a *attempt) mergesAlone() bool { return a.run.merger != nil && a.l.Task.Parent == 0 }
 
 // emptyFileAnswer is the answer about a file of a batch without text.
 const emptyFileAnswer = "(the file is empty)"
@@ -73,14 +83,38 @@ func (a *attempt) emptyFile() bool {
 	return a.node.File != "" && a.l.Task.Context.Length == 0
 }
 
-// documents are what a model reads of a part, with the header of a table first.
-func (a *attempt) documents(c fanout.Chunk, m *asked) ([]model.Document, error) {
-	docs, err := a.run.reader.Documents(c.Off, c.Length)
-	if err != nil || m.ranked { // passages are found in the text as it is
+// documents are what a model reads of a part, with the header of a table first. overlap is how many
+// bytes at its beginning the part before has too.
+func (a *attempt) documents(c fanout.Chunk, overlap int64, m *asked) ([]model.Document, error) {
+	r, marked := a.run.reader, a.run.cfg.hasMarkedParts()
+	if !marked || m.ranked {
+		overlap = 0
+	}
+	docs, err := r.Documents(c.Off+overlap, c.Length-overlap)
+	if err != nil || m.ranked || a.readsText(m) { // passages are found in the text as it is
 		return docs, err
 	}
-	return chunk.WithHeader(a.run.reader, docs, max(a.run.plan.Head, a.node.Head))
+	before, err := r.Documents(c.Off, overlap)
+	if err != nil {
+		return nil, err
+	}
+	docs = append(before, docs...)
+	all, err := chunk.WithHeader(r, docs, max(a.run.plan.Head, a.node.Head))
+	repeated := len(before) + len(all) - len(docs)
+	for i := range repeated {
+		all[i].Repeated = marked
+	}
+	return all, err
 }
+
+// unrepeated returns what of a range of the context the part before does not have.
+func (n *node) unrepeated(c fanout.Chunk) fanout.Chunk {
+	overlap := min(n.Overlap, c.Length)
+	return fanout.Chunk{Off: c.Off + overlap, Length: c.Length - overlap}
+}
+
+// readsText reports whether a model is a program that reads the text alone.
+func (a *attempt) readsText(m *asked) bool { return a.run.cfg.readsText() && isProgram(m.name) }
 
 // request is what a leaf asks its model.
 func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error) {
@@ -103,14 +137,28 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	return req, err
 }
 
+// share marks the documents for providers that keep the beginning of prompts only when asked to:
+// where this run asks about them again, and where one request has the whole context, so that
+// further questions are likely.
+func (a *attempt) share(req *model.Request) {
+	again := a.l.Task.Parent == 0 || a.draw() > 0 || a.run.cfg.MinScore != nil
+	if len(req.Documents) > 0 && again {
+		req.Shared = []int{len(model.Render(req)) - len(req.Prompt)}
+	}
+}
+
 // firstRequest is the request of a leaf without what other tasks add to it. It reads only
 // the context.
 func (a *attempt) firstRequest(m *asked) (*model.Request, error) {
 	req := &model.Request{System: a.system(), Prompt: a.prompt(), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
 		MaxOutputTokens: a.answerLimit()}
 	a.sampled(req)
-	for _, c := range a.reads() {
-		docs, err := a.documents(c, m)
+	for i, c := range a.reads() {
+		var overlap int64
+		if i == 0 {
+			overlap = min(a.node.Overlap, c.Length)
+		}
+		docs, err := a.documents(c, overlap, m)
 		if err != nil {
 			return nil, damaged(err)
 		}
@@ -118,6 +166,10 @@ func (a *attempt) firstRequest(m *asked) (*model.Request, error) {
 	}
 	if m.ranked {
 		req.System, req.Prompt = "", a.query()
+		return req, nil
+	}
+	if a.run.cfg.hasMarkedParts() {
+		a.askLast(m, req)
 		return req, nil
 	}
 	if a.node.Total > 1 && !a.node.Sample {
@@ -131,6 +183,39 @@ func (a *attempt) firstRequest(m *asked) (*model.Request, error) {
 	}
 	return req, nil
 }
+
+// askLast gives a request the form of version 2: what is the same for all parts is before the
+// documents, the question is last.
+func (a *attempt) askLast(m *asked, req *model.Request) {
+	req.Layout = model.DocumentsFirst
+	if a.readsText(m) {
+		req.Layout = model.TextOnly
+		return
+	}
+	var before strings.Builder
+	if a.node.Total > 1 && !a.node.Sample {
+		req.System = strings.TrimSpace(req.System + "\n\n" + markedPartInstruction)
+		fmt.Fprintf(&before, partNumber, a.node.First+1, a.node.Total)
+		if a.run.shape != nil {
+			before.WriteString(a.run.shape.Hint() + "\n\n")
+		}
+	}
+	if a.asksForQuotes(m, req.Documents) {
+		before.WriteString(quote.Instruction + "\n\n")
+	}
+	req.Prompt = before.String() + req.Prompt
+	a.share(req)
+}
+
+// partNumber says which part the documents are.
+const partNumber = "The documents are part %d of %d of a larger text.\n\n"
+
+// markedPartInstruction is for a model that sees only a part of the context, in version 2.
+const markedPartInstruction = "The documents are a part of a larger text; the other parts are read separately, each " +
+	"once, and the answers are put together: counts and sums are added. The task is behind the documents. Answer it for " +
+	"this part alone. Text under a heading with \"repeated for context, already counted\" belongs to the part before: " +
+	"use it to understand the rest, and do not count, add or list anything in it. If nothing in this part helps, reply with " +
+	"exactly: " + nothingHere
 
 // partInstruction returns the text for a model that sees only a part of the context.
 func partInstruction(number, total int) string {

@@ -31,14 +31,14 @@ func (a *attempt) asksForQuotes(m *asked, docs []model.Document) bool {
 // the documents, and what was read for it. It returns the answer without the quotes.
 // Data of a model that ranks passages has citations already.
 func (a *attempt) cited(m *asked, req *model.Request, text string, data *Data) string {
-	docs := req.Documents
+	docs := unrepeated(req.Documents)
 	if m.ranked {
 		return text
 	}
 	if a.asksForQuotes(m, docs) && data.Structured == nil {
 		var quotes []model.Citation
 		var dropped int
-		text, quotes, dropped = quote.Apply(text, req.Prompt, docs)
+		text, quotes, dropped = quote.Apply(text, req.Prompt, joinRepeated(req.Documents))
 		data.Citations, data.QuotesDropped = append(data.Citations, quotes...), data.QuotesDropped+dropped
 	}
 	if strings.TrimSpace(text) != nothingHere {
@@ -46,6 +46,26 @@ func (a *attempt) cited(m *asked, req *model.Request, text string, data *Data) s
 		data.limitCitations()
 	}
 	return text
+}
+
+// unrepeated returns the documents that no other part has.
+func unrepeated(docs []model.Document) []model.Document {
+	return slices.DeleteFunc(slices.Clone(docs), func(d model.Document) bool { return d.Repeated })
+}
+
+// joinRepeated joins repeated text with the lines behind it: a quote may begin in it.
+func joinRepeated(docs []model.Document) []model.Document {
+	var out []model.Document
+	for _, d := range docs {
+		last := len(out) - 1
+		if last >= 0 && out[last].Repeated && out[last].File == d.File && out[last].EndLine()+1 == d.StartLine {
+			out[last].Text += d.Text
+			out[last].Repeated = false
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // readPlaces are the citations of documents that a model read.

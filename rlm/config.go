@@ -80,8 +80,8 @@ const (
 const (
 	// MergeConcatenate puts them one after another.
 	MergeConcatenate = "concatenate"
-	// MergeUnion leaves out what is exactly there already and keeps the order;
-	// ranked citations are ranked together.
+	// MergeUnion leaves out longer texts that are exactly there already, but no numbers,
+	// short values and JSON, and keeps the order; ranked citations are ranked together.
 	MergeUnion = "merge"
 	// MergeSummarize has a model write one result from them.
 	MergeSummarize = "summarize"
@@ -89,6 +89,17 @@ const (
 	MergeVote = "vote"
 	// MergeBest takes the one that a judge gives the highest score.
 	MergeBest = "best-of-n"
+	// MergeProgram begins the names of merges by a program: "exec:" and a command, which reads the
+	// results from its standard input, each with a newline at its end, and writes the result.
+	MergeProgram = "exec:"
+)
+
+// Inputs: what models that are programs read.
+const (
+	// InputPrompt is the prompt, and the text with a frame round each file.
+	InputPrompt = "prompt"
+	// InputText is the text alone, as it is. The prompt is in the variable PERDURE_PROMPT.
+	InputText = "text"
 )
 
 // Modes: how strictly a run can be repeated.
@@ -175,9 +186,20 @@ type Config struct {
 	// Strategy is parallel, sequential, conditional or map-reduce. Default:
 	// parallel; with planner model the plan says.
 	Strategy perdure.Strategy `json:"strategy,omitempty"`
-	// Merge is merge, concatenate, summarize, vote or best-of-n. Default:
-	// merge; for a batch concatenate.
+	// Merge is merge, concatenate, summarize, vote, best-of-n, or exec: and a command.
+	// Default: summarize where models generate text; concatenate where Model or
+	// SubModel is a program, and for a batch; merge with builtin:extract; vote with
+	// Samples.
 	Merge string `json:"merge,omitempty"`
+	// FileMerge, set by default in a batch, merges the parts of a file that is split.
+	// Default: what Merge is without a batch.
+	FileMerge string `json:"file_merge,omitempty"`
+	// ExecInput is prompt or text: what models that are programs read. Default: text
+	// where SubModel is a program and so is the merge, else prompt.
+	ExecInput string `json:"exec_input,omitempty"`
+	// PromptVersion, set by Launch, is the version of the form of requests. A tree keeps
+	// its version, so that its requests are found in the journal.
+	PromptVersion int `json:"prompt_version,omitempty"`
 	// When is the condition of strategy conditional, one line over the results
 	// before a part: see the decision record on conditions. With planner model
 	// the plan has the conditions.
@@ -234,9 +256,10 @@ type Config struct {
 	// Default: from the model's window.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
 	// OverlapTokens bounds what two neighbouring parts of one file share: whole
-	// records, paragraphs or lines. OverlapPercent, 1 to 50, says the same as a
-	// share of a part. Default: a twentieth of a part and at most ten lines,
-	// nothing for builtin:extract; OverlapTokens -1: nothing.
+	// records, paragraphs or lines, which are marked in the later one. OverlapPercent,
+	// 1 to 50, says the same as a share of a part. Default: a twentieth of a part and at
+	// most ten lines; nothing of tables, lines of JSON and logs, for builtin:extract and
+	// for programs; OverlapTokens -1: nothing.
 	OverlapTokens  int `json:"overlap_tokens,omitempty"`
 	OverlapPercent int `json:"overlap_percent,omitempty"`
 	// ContextWindow is how many tokens a model reads and writes at once.
@@ -345,10 +368,7 @@ func (c Config) withDefaults() Config {
 	c.SubModel = cmp.Or(c.SubModel, c.Model)
 	if c.Planner != PlannerModel { // else the plan says
 		c.Strategy = cmp.Or(c.Strategy, perdure.Parallel)
-		if c.Batch {
-			c.Merge = cmp.Or(c.Merge, MergeConcatenate)
-		}
-		c.Merge = cmp.Or(c.Merge, MergeUnion)
+		c.useMerge()
 	}
 	if c.Strategy == perdure.Sequential || c.Strategy == StrategyConditional {
 		c.Policy = cmp.Or(c.Policy, perdure.PolicyFail)
@@ -408,7 +428,7 @@ func (c *Config) problems() []string {
 	oneOf("planner", c.Planner, nil, PlannerNone, PlannerSplit, PlannerSearch, PlannerModel, PlannerRepl)
 	oneOf("strategy", string(c.Strategy), nil, string(perdure.Parallel), string(perdure.Sequential),
 		string(StrategyConditional), string(StrategyMapReduce))
-	oneOf("merge", c.Merge, nil, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote, MergeBest)
+	c.checkMerge(bad, oneOf)
 	if c.FanIn != 0 {
 		between("fan_in", int64(c.FanIn), 2, maxFanIn)
 	}

@@ -45,8 +45,16 @@ func TestDefaultsDependOnEachOther(t *testing.T) {
 		{`{"strategy":"sequential","policy":"partial"}`, "merge", perdure.PolicyPartial, "builtin:extract"},
 		{`{"batch":true}`, "concatenate", perdure.PolicyPartial, "builtin:extract"},
 		{`{"batch":true,"merge":"merge"}`, "merge", perdure.PolicyPartial, "builtin:extract"},
-		{`{"model":"openai:big"}`, "merge", perdure.PolicyPartial, "openai:big"},
-		{`{"model":"openai:big","sub_model":"openai:small"}`, "merge", perdure.PolicyPartial, "openai:small"},
+		{`{"model":"openai:big"}`, "summarize", perdure.PolicyPartial, "openai:big"},
+		{`{"model":"exec:wc -w"}`, "concatenate", perdure.PolicyPartial, "exec:wc -w"},
+		{`{"model":"exec:wc -w,openai:big"}`, "concatenate", perdure.PolicyPartial, "exec:wc -w,openai:big"},
+		{`{"model":"openai:big,exec:wc -w"}`, "summarize", perdure.PolicyPartial, "openai:big,exec:wc -w"},
+		{`{"model":"openai:big","sub_model":"exec:wc -w"}`, "concatenate", perdure.PolicyPartial, "exec:wc -w"},
+		{`{"model":"openai:big","sub_model":"builtin:extract"}`, "merge", perdure.PolicyPartial, "builtin:extract"},
+		{`{"model":"openai:big","samples":3}`, "vote", perdure.PolicyPartial, "openai:big"},
+		{`{"model":"openai:big","batch":true}`, "concatenate", perdure.PolicyPartial, "openai:big"},
+		{`{"model":"openai:big","merge":"merge"}`, "merge", perdure.PolicyPartial, "openai:big"},
+		{`{"model":"openai:big","sub_model":"openai:small"}`, "summarize", perdure.PolicyPartial, "openai:small"},
 	}
 	for _, tt := range tests {
 		c, err := rlm.ParseConfig(json.RawMessage(tt.config))

@@ -42,7 +42,7 @@ func TestPartsOfTablesShowTheHeader(t *testing.T) {
 	m := &seen{Model: echo(t)}
 	b := newBench(t, models{"mock:m": m})
 	id := b.put(file{"small.csv", header + "1,a,2\n"}, file{"table.csv", table.String()})
-	tree := b.launch("Sum up.", id, M{"model": "mock:m", "chunk_tokens": 400, "overlap_percent": 10})
+	tree := b.launch("Sum up.", id, M{"model": "mock:m", "chunk_tokens": 400})
 	if got, root := b.finish(tree.ID, 4); got.State != perdure.Completed {
 		t.Fatalf("tree is %s: %+v", got.State, root.Error)
 	}

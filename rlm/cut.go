@@ -18,12 +18,13 @@ func (p *planning) cut(size int64, of fanout.Chunk) (chunks, error) {
 	if p.cfg.OverlapPercent > 0 {
 		overlap = int(size) * p.cfg.OverlapPercent / 100
 	}
-	if p.models[1].ranked && overlap == 0 {
-		overlap = -1 // passages are found whole, and none twice
+	program := p.cfg.hasMarkedParts() && isProgram(p.models[1].name)
+	if overlap == 0 && (p.models[1].ranked || program) {
+		overlap = -1 // passages are found whole, and none twice; a program may count
 	}
 	found, err := chunk.Pack(p.reader, chunk.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2),
-		PerFile: p.cfg.Batch,
-		From:    of.Off, To: of.End()})
+		PerFile: p.cfg.Batch, Unframed: p.cfg.readsText(),
+		From: of.Off, To: of.End()})
 	if err != nil {
 		return nil, damaged(err)
 	}

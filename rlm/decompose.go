@@ -96,7 +96,7 @@ func (a *attempt) below() []*node {
 	at := 0
 	for i, count := range n.Files {
 		nodes[i] = &node{Version: planVersion, Total: count, File: files[i].Name, Whole: true,
-			Chunks: n.Chunks[at : at+count]}
+			Chunks: n.Chunks[at : at+count], merge: a.run.cfg.FileMerge}
 		at += count
 	}
 	return nodes
@@ -109,13 +109,22 @@ func (n *node) spread(parts chunks, first, limit int) []*node {
 	nodes := make([]*node, len(sizes))
 	at := 0
 	for i, size := range sizes {
-		nodes[i] = &node{Version: planVersion, First: first + at, Total: n.Total, File: n.File, Chunks: parts[at : at+size]}
+		nodes[i] = &node{Version: planVersion, First: first + at, Total: n.Total, File: n.File, Chunks: parts[at : at+size],
+			Overlap: n.overlapAt(parts, at)}
 		if n.Divided > 0 {
 			nodes[i].Divided, nodes[i].Head, nodes[i].Draw, nodes[i].merge = n.Divided, n.Head, n.Draw, n.merge
 		}
 		at += size
 	}
 	return nodes
+}
+
+// overlapAt returns the bytes of a part that the part before it has too.
+func (n *node) overlapAt(parts chunks, at int) int64 {
+	if at == 0 {
+		return n.Overlap
+	}
+	return min(max(parts[at-1].End()-parts[at].Off, 0), parts[at].Length)
 }
 
 // spawn creates children and waits for them. work is their planned work, nil if it is part of
@@ -280,7 +289,11 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 	if begun, err := a.reduceFurther(ctx, family, children); begun || err != nil {
 		return err
 	}
-	text, data, err := a.reduceToForm(ctx, a.mergeOf(family), parts)
+	m, err := a.mergerOf(family, children, parts)
+	if err != nil {
+		return err
+	}
+	text, data, err := a.reduceToForm(ctx, m, parts)
 	if err != nil {
 		return err
 	}
@@ -335,15 +348,26 @@ func (a *attempt) mergeOf(family []child) string {
 		return p.Merge
 	}
 	if a.divided(family) {
-		return cmp.Or(a.partsMerge(a.l.Task.Merge), MergeUnion)
+		return cmp.Or(a.partsMerge(a.l.Task.Merge), a.run.cfg.defaultMerge())
 	}
-	return cmp.Or(a.l.Task.Merge, MergeUnion)
+	return cmp.Or(a.l.Task.Merge, a.run.cfg.defaultMerge())
 }
 
 func (a *attempt) merger(merge string) *merger {
 	n := a.node
 	return &merger{prompt: a.query(), merge: merge, ranked: a.run.models[1].ranked, whole: n.Whole,
-		level: !n.Whole && n.Step == nil, files: len(n.Files) > 0}
+		level: !n.Whole && n.Step == nil, files: len(n.Files) > 0, marked: a.run.cfg.hasMarkedParts()}
+}
+
+// mergerOf is the merger for the results of children, of which parts are those that have one. It
+// names the texts of the parts.
+func (a *attempt) mergerOf(family, children []child, parts []part) (m *merger, err error) {
+	m = a.merger(a.mergeOf(family))
+	m.kind = a.kindOf(a.node, a.divided(family))
+	if err = a.nameParts(parts, children); err == nil {
+		m.missing, err = a.nameMissing(lostOf(children), parts)
+	}
+	return m, err
 }
 
 // hopeless reports whether there is nothing to merge, or must not be because of

@@ -153,7 +153,10 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 	}
 	p := a.planning()
 	var parts chunks
-	for _, c := range a.reads() {
+	for i, c := range a.reads() {
+		if i == 0 && a.run.cfg.hasMarkedParts() {
+			c = a.node.unrepeated(c)
+		}
 		cut, err := p.cut(max(size, d.least()), c)
 		if err != nil {
 			return err
@@ -175,7 +178,7 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 // result.
 func (a *attempt) partsMerge(merge string) string {
 	if a.node.Whole || a.node.Step != nil {
-		return stepMerge(merge)
+		return a.run.cfg.stepMerge(merge)
 	}
 	return merge
 }

@@ -54,7 +54,7 @@ func (p *planning) roomOf(m *asked, part bool) (room, error) {
 	r.answer = p.cfg.answerOf(r.window)
 	prompt := len(p.cfg.System) + len(p.req.Prompt) + p.cfg.structureBytes(r.answer)
 	if part {
-		prompt += len(partInstruction(1, 1))
+		prompt += max(len(partInstruction(1, 1)), len(markedPartInstruction)+len(partNumber))
 	}
 	if p.cfg.Cite {
 		prompt += len(quote.Instruction)

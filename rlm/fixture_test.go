@@ -161,7 +161,27 @@ func (b *bench) tryLaunch(prompt, contextID string, config any) (perdure.Tree, e
 	b.Helper()
 	raw, err := json.Marshal(config)
 	b.ok(err)
-	return b.exec.Launch(b.Context(), rlm.LaunchRequest{Prompt: prompt, ContextID: contextID, Config: raw})
+	return b.exec.Launch(b.Context(), rlm.LaunchRequest{Prompt: prompt, ContextID: contextID, Config: plainMerge(raw)})
+}
+
+// plainMerge sets merge to "merge", which asks no model, in a configuration that does not have it: most
+// tests are not about merges. An empty one stays, for the default.
+func plainMerge(raw []byte) []byte {
+	var c map[string]json.RawMessage
+	if json.Unmarshal(raw, &c) != nil || string(c["planner"]) == `"model"` || c == nil {
+		return raw
+	}
+	for _, field := range []string{"merge", "batch", "samples"} {
+		if _, there := c[field]; there {
+			return raw
+		}
+	}
+	c["merge"] = json.RawMessage(`"merge"`)
+	changed, err := json.Marshal(c)
+	if err != nil {
+		return raw
+	}
+	return changed
 }
 
 func (b *bench) launch(prompt, contextID string, config any) perdure.Tree {

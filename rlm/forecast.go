@@ -213,6 +213,10 @@ func (f *forecast) leaf(a *attempt) (reply, error) {
 	}
 	r := f.gated(a, &writing{by: m, prompt: a.prompt(), documents: req.Documents}, q, true)
 	f.reserved = append(f.reserved, a.reserve(m, req))
+	if a.mergesAlone() {
+		merged := f.program(a, a.merger(a.run.cfg.Merge), r.bytes)
+		r.chain, r.structured = r.chain+merged.chain, false
+	}
 	return f.form(a, r), nil
 }
 

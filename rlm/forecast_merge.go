@@ -2,6 +2,7 @@ package rlm
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -34,26 +35,35 @@ func (f *forecast) merge(a *attempt, family []child, replies map[perdure.TaskID]
 			below := f.attempt(*c.Task, n)
 			m := below.merger(below.mergeOf(nil))
 			m.level, m.whole, m.files = true, false, len(a.node.Files) > 0
-			r := f.reduce(below, m, inputs, replies)
+			m.kind = a.kindOf(a.node, false)
+			r, err := f.reduce(below, m, inputs, replies)
+			if err != nil {
+				return reply{}, err
+			}
 			family, replies[c.ID] = append(family, c), r
 			longest = max(longest, r.chain)
 		}
 		chain += longest
 	}
 	children := tops(family)
-	merge := a.mergeOf(family)
-	r := f.reduce(a, a.merger(merge), children, replies)
-	plain := merge == MergeUnion || merge == MergeConcatenate
+	m := a.merger(a.mergeOf(family))
+	m.kind = a.kindOf(a.node, false)
+	r, err := f.reduce(a, m, children, replies)
+	plain := m.merge == MergeUnion || m.merge == MergeConcatenate
 	forms := a.run.shape != nil && a.node.Whole && len(a.node.Files) == 0
-	if plain && forms && !a.formable(f.text(r.bytes)) {
-		r = f.reduce(a, a.merger(MergeSummarize), children, replies)
+	if err == nil && plain && forms && !a.formable(f.text(r.bytes)) {
+		m.merge = MergeSummarize
+		r, err = f.reduce(a, m, children, replies)
+	}
+	if err != nil {
+		return reply{}, err
 	}
 	r.chain += chain
 	return f.form(a, r), nil
 }
 
 // reduce counts the calls of a merge.
-func (f *forecast) reduce(a *attempt, m *merger, children []child, replies map[perdure.TaskID]reply) reply {
+func (f *forecast) reduce(a *attempt, m *merger, children []child, replies map[perdure.TaskID]reply) (reply, error) {
 	list := make([]reply, len(children))
 	var sum, largest int
 	for i, c := range children {
@@ -61,18 +71,29 @@ func (f *forecast) reduce(a *attempt, m *merger, children []child, replies map[p
 		sum, largest = sum+list[i].bytes+len("\n\n"), max(largest, list[i].bytes)
 	}
 	switch {
+	case strings.HasPrefix(m.merge, MergeProgram):
+		return f.program(a, m, sum), nil
 	case m.ranked && (m.level || a.run.model(&a.l.Task).ranked):
-		return reply{bytes: rankedReply}
+		return reply{bytes: rankedReply}, nil
 	case m.merge == MergeSummarize:
 		return f.summarize(a, m, children, list)
 	case m.merge == MergeVote:
-		return reply{bytes: largest, structured: all(list, func(r reply) bool { return r.structured })}
+		return reply{bytes: largest, structured: all(list, func(r reply) bool { return r.structured })}, nil
 	case m.merge == MergeBest:
-		return f.best(a, m, children, list)
+		return f.best(a, m, children, list), nil
 	case m.ranked && m.merge != MergeConcatenate:
-		return reply{bytes: rankedReply}
+		return reply{bytes: rankedReply}, nil
 	}
-	return reply{bytes: sum}
+	return reply{bytes: sum}, nil
+}
+
+// program counts the call of a program that merges.
+func (f *forecast) program(a *attempt, m *merger, bytes int) reply {
+	if a.l.Task.Parent != 0 && a.node.Reduce == nil {
+		return reply{bytes: bytes}
+	}
+	f.count(a, &inquiry{m: a.run.merger, req: programRequest(m.prompt, f.text(bytes)), times: 1, sure: true})
+	return reply{bytes: bytes, chain: 1}
 }
 
 func all(list []reply, has func(reply) bool) bool {
@@ -97,23 +118,31 @@ func (f *forecast) best(a *attempt, m *merger, children []child, list []reply) r
 }
 
 // summarize counts the calls of a summary, in the levels of [summary.run].
-func (f *forecast) summarize(a *attempt, m *merger, children []child, list []reply) reply {
+func (f *forecast) summarize(a *attempt, m *merger, children []child, list []reply) (reply, error) {
 	inputs := make([]summarize.Input, 0, len(list))
 	var sum int
 	for i, r := range list {
 		sum += r.bytes + len("\n\n")
-		if r.bytes > 0 {
-			inputs = append(inputs, summarize.Input{First: i + 1, Last: i + 1, Of: len(list), Text: f.text(r.bytes),
-				File: clip.Bytes(children[i].node.File, maxInputFile)})
+		if r.bytes == 0 {
+			continue
 		}
+		in := summarize.Input{First: i + 1, Last: i + 1, Of: len(list), Text: f.text(r.bytes),
+			File: clip.Bytes(children[i].node.File, maxInputFile)}
+		if m.marked {
+			var err error
+			if in.Where, err = a.placeOf(&children[i]); err != nil {
+				return reply{}, err
+			}
+		}
+		inputs = append(inputs, in)
 	}
 	by := a.writer()
 	room := a.run.cfg.reductionRoom(by, m.prompt)
 	switch {
 	case len(inputs) < 2, room < leastReductionRoom:
-		return reply{bytes: sum, structured: len(list) == 1 && list[0].structured}
-	case m.level && summarize.Total(inputs) <= room/int64(a.run.cfg.MaxChildren):
-		return reply{bytes: sum}
+		return reply{bytes: sum, structured: len(list) == 1 && list[0].structured}, nil
+	case !m.marked && m.level && summarize.Total(inputs) <= room/int64(a.run.cfg.MaxChildren):
+		return reply{bytes: sum}, nil
 	}
 	s := &summary{a: a, m: m, by: by}
 	var chain int64
@@ -124,9 +153,9 @@ func (f *forecast) summarize(a *attempt, m *merger, children []child, list []rep
 		groups := summarize.Group(inputs, room)
 		if len(groups) == 1 {
 			w := &writing{by: by, prompt: m.prompt + summarize.Render(groups[0])}
-			r := f.gated(a, w, &inquiry{m: by, req: s.request(groups[0], summaryInstruction), times: 1}, !m.files)
+			r := f.gated(a, w, &inquiry{m: by, req: s.request(groups[0], false), times: 1}, !m.files)
 			r.chain += chain
-			return r
+			return r, nil
 		}
 		var calls int64
 		var next []summarize.Input
@@ -135,7 +164,7 @@ func (f *forecast) summarize(a *attempt, m *merger, children []child, list []rep
 				next = append(next, g...)
 				continue
 			}
-			req := s.request(g, shortenInstruction)
+			req := s.request(g, true)
 			f.count(a, &inquiry{m: by, req: req, times: 1})
 			calls++
 			first, last := g[0], g[len(g)-1]

@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,11 +69,12 @@ func (e *Executor) newPlanning(req *LaunchRequest, res Resolver) (*planning, err
 	if strings.TrimSpace(req.Prompt) == "" {
 		return nil, invalid("the prompt is empty", "say what is to be found or done")
 	}
-	p := &planning{e: e, cfg: cfg, req: req, resolver: res}
+	cfg.useVersion2()
+	p := &planning{e: e, cfg: cfg, req: req, resolver: res, mergeGiven: givesMerge(req.Config)}
 	if p.team, err = findTeam(res, &cfg); err != nil {
 		return nil, err
 	}
-	return p, p.checkPrice()
+	return p, cmp.Or(p.checkPrice(), p.checkExecInput())
 }
 
 // planning is what a launch finds out before it creates a tree.
@@ -86,6 +88,17 @@ type planning struct {
 	head   int64 // bytes of the longest header that parts are shown with
 	// resolver finds the models.
 	resolver Resolver
+	// mergeGiven is set if the request names a merge.
+	mergeGiven bool
+}
+
+// givesMerge reports whether a configuration names a merge other than the plain one, which a search
+// does not have.
+func givesMerge(raw json.RawMessage) bool {
+	var c struct {
+		Merge string `json:"merge"`
+	}
+	return len(raw) > 0 && json.Unmarshal(raw, &c) == nil && c.Merge != "" && c.Merge != MergeUnion
 }
 
 // checkPrice refuses a budget in dollars for a model whose price is unknown: it

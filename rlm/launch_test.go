@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 		{"prompt larger than the window", strings.Repeat("word ", 2000), "", M{"model": "mock:small"},
 			[]string{"prompt (about 2500 tokens)", "2000 tokens of model"}},
 		{"prompt larger than the window beside parts", strings.Repeat("word ", 2000), big, M{"model": "mock:small"},
-			[]string{"prompt (about 25", "2000 tokens of model"}},
+			[]string{"prompt (about 26", "2000 tokens of model"}},
 		{"dollars without a price", "p", "", M{"model": "openai:x", "budget_usd": 1.0},
 			[]string{"budget_usd", "price", "--budget-tokens"}},
 		{"dollars without the price of an agent that code may name", "p", "", M{"model": "mock:m", "planner": "repl",

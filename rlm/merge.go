@@ -108,6 +108,9 @@ func (d *Data) addNotes(notes []string) {
 // part is the result of one child.
 type part struct {
 	task perdure.TaskID
+	// where names the text that the child is about, for a model that merges; empty in trees of
+	// version 1.
+	where string
 	// context is the text that the child is about.
 	context perdure.ContextRef
 	file    string // in a batch
@@ -127,8 +130,13 @@ type merger struct {
 	// files puts the name of the file before each text.
 	files bool
 	// level is set on tasks that exist only to keep the number of children
-	// small: what fits into one call above goes up as it is.
+	// small: in trees of version 1 what fits into one call above goes up as it is.
 	level bool
+	// kind is what the results are of, missing names the parts that have none.
+	kind    resultKind
+	missing []string
+	// marked is set for trees of version 2.
+	marked bool
 }
 
 // run merges the parts, which are in the order of the context.
@@ -147,7 +155,15 @@ func (m *merger) run(parts []part) (string, Data) {
 	if m.merge == MergeConcatenate {
 		return dedupe.Concatenate(all), data
 	}
-	return dedupe.Union(all), data
+	return m.union(all), data
+}
+
+// union joins texts without what is there already.
+func (m *merger) union(texts []string) string {
+	if m.marked {
+		return dedupe.UnionOfLong(texts)
+	}
+	return dedupe.Union(texts)
 }
 
 // unionCitations puts the citations one after another and leaves out those that

@@ -200,7 +200,7 @@ func TestBadJudgesAreRefused(t *testing.T) {
 		{M{"min_score": 50, "escalate_model": "mock:m"}, "escalate_model: it needs gate_fallback escalate"},
 		{M{"gate_rounds": 3}, "gate_rounds: the quality gate is off"},
 		{M{"gate_fallback": "fail"}, "gate_fallback: the quality gate is off"},
-		{M{"min_score": 50, "gate_at": "root", "samples": 2}, "gate_at: the result of the root is put together by merge"},
+		{M{"min_score": 50, "gate_at": "root", "samples": 2}, "gate_at: the result of the root is put together by vote"},
 		{M{"min_score": 50, "gate_fallback": "escalate", "escalate_model": "mock:none"}, `find model "mock:none"`},
 	}
 	for _, tt := range tests {

@@ -3,6 +3,7 @@ package rlm
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
@@ -36,6 +37,8 @@ func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, 
 	timed, stop := a.timed(ctx)
 	defer stop()
 	switch {
+	case strings.HasPrefix(m.merge, MergeProgram):
+		return a.byProgram(timed, m, parts)
 	case m.ranked && (m.level || a.run.model(&a.l.Task).ranked):
 		// Passages are ranked together; what is written of them is for a model
 		// that writes.
@@ -91,13 +94,13 @@ func (m *merger) gather(parts []part) Data {
 func (p *planning) checkReduction() error {
 	top := p.models[0]
 	switch {
-	case p.cfg.Merge == MergeSummarize && top.ranked:
+	case p.cfg.summarizes() && top.ranked:
 		return invalid(fmt.Sprintf("merge: summarize needs a model that writes text, and %s only quotes", top.name),
 			"choose one with --model; --sub-model builtin:extract may still find the passages")
 	case (p.cfg.Merge == MergeVote || p.cfg.Merge == MergeBest) && p.models[1].ranked:
 		return invalid(fmt.Sprintf("merge: %s compares answers, and %s only quotes passages", p.cfg.Merge, p.models[1].name),
 			"choose another --model, or --merge merge")
-	case p.cfg.Merge != MergeSummarize:
+	case !p.cfg.summarizes():
 		return nil
 	}
 	for _, m := range p.models {
@@ -105,7 +108,7 @@ func (p *planning) checkReduction() error {
 			return invalid(fmt.Sprintf("merge: to summarize, model %q has room for about %d tokens of results in its window "+
 				"of %d, next to "+
 				"prompt and answer; it needs %d", m.name, max(0, room), p.cfg.windowOf(m), leastReductionRoom),
-				"shorten the prompt or lower --max-output-tokens, or raise --context-window")
+				"shorten the prompt or lower --max-output-tokens, raise --context-window, or use --merge concatenate")
 		}
 	}
 	return nil

@@ -26,14 +26,14 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	data := m.gather(parts)
 	list := inputsOf(parts)
 	if len(list) == 0 {
-		return dedupe.Union(textsOf(parts)), data, nil
+		return m.union(textsOf(parts)), data, nil
 	}
 	if len(list) == 1 {
 		return list[0].Text, data, nil
 	}
 	by := a.writer()
 	room := a.run.cfg.reductionRoom(by, m.prompt)
-	if m.level && summarize.Total(list) <= room/int64(a.run.cfg.MaxChildren) {
+	if !m.marked && m.level && summarize.Total(list) <= room/int64(a.run.cfg.MaxChildren) {
 		return dedupe.Concatenate(summarize.Text(list)), data, nil
 	}
 	if room < leastReductionRoom {
@@ -46,9 +46,17 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 		data.Incomplete = true
 		data.addNotes([]string{"the budget ended before the results were summarized; they are put together as they are: " +
 			err.Error()})
-		return dedupe.Union(textsOf(parts)), data, nil
+		return m.unmerged(parts), data, nil
 	}
 	return text, data, err
+}
+
+// unmerged puts results together that no model could merge.
+func (m *merger) unmerged(parts []part) string {
+	if m.marked { // equal results count
+		return dedupe.Concatenate(textsOf(parts))
+	}
+	return dedupe.Union(textsOf(parts))
 }
 
 // summary is one merge by summarize.
@@ -123,13 +131,13 @@ func (s *summary) shorten(ctx context.Context, position int, group []summarize.I
 	first, last := group[0], group[len(group)-1]
 	by := *s.by
 	by.quiet = true
-	text, data, err := s.a.ask(ctx, position, &by, s.request(group, shortenInstruction))
+	text, data, err := s.a.ask(ctx, position, &by, s.request(group, true))
 	if err != nil {
 		return summarize.Input{}, nil, err
 	}
 	out := summarize.Input{First: first.First, Last: last.Last, Of: first.Of, Text: text}
 	if len(group) == 1 {
-		out.File, out.Task = first.File, first.Task
+		out.File, out.Task, out.Where = first.File, first.Task, first.Where
 	}
 	return out, data.Notes, nil
 }
@@ -142,7 +150,7 @@ func (s *summary) write(ctx context.Context, group []summarize.Input) (string, e
 	}
 	text, data, err := s.a.gated(ctx, &writing{by: s.by, prompt: s.m.prompt + summarize.Render(group),
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
-			req := s.request(group, summaryInstruction)
+			req := s.request(group, false)
 			req.Prompt += feedback
 			return ask(ctx, position, by, req)
 		}})
@@ -155,6 +163,7 @@ func (s *summary) write(ctx context.Context, group []summarize.Input) (string, e
 	return text, nil
 }
 
+// Instructions for merges in version 1.
 const (
 	summaryInstruction = "You are given the results of %d parts of one task, in order. Write the one result of the " +
 		"whole task " +
@@ -166,14 +175,30 @@ const (
 		"what several results say; say where they contradict each other; add nothing. Write the text only."
 )
 
-func (s *summary) request(group []summarize.Input, instruction string) *model.Request {
-	instruction = fmt.Sprintf(instruction, len(group))
+// request asks for the result of a group, or for one that is merged with others again.
+func (s *summary) request(group []summarize.Input, some bool) *model.Request {
+	req := &model.Request{Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
+		MaxOutputTokens: s.a.answerLimit(), Divisible: s.divisible}
+	var instruction string
+	if s.m.marked {
+		some = some || s.m.level
+		instruction = s.m.kind.instruction(some)
+		req.Prompt = s.m.mergePrompt(group)
+		if some && s.a.run.shape != nil {
+			req.Prompt += "\n\n" + s.a.run.shape.Hint()
+		}
+	} else {
+		instruction = fmt.Sprintf(summaryInstruction, len(group))
+		if some {
+			instruction = fmt.Sprintf(shortenInstruction, len(group))
+		}
+		req.Prompt = s.m.prompt + summarize.Render(group)
+	}
 	if s.a.run.cfg.Cite {
 		instruction += keepReferences
 	}
-	return &model.Request{System: strings.TrimSpace(s.a.system() + "\n\n" + instruction),
-		Prompt: s.m.prompt + summarize.Render(group), Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
-		MaxOutputTokens: s.a.answerLimit(), Divisible: s.divisible}
+	req.System = strings.TrimSpace(s.a.system() + "\n\n" + instruction)
+	return req
 }
 
 // reductionRoom is how many tokens of results a model reads at once next to the
@@ -181,7 +206,11 @@ func (s *summary) request(group []summarize.Input, instruction string) *model.Re
 func (c *Config) reductionRoom(m *asked, prompt string) int64 {
 	window := c.windowOf(m)
 	answer := c.answerOf(window)
-	frame := model.EstimateTokens(len(c.System) + len(prompt) + len(summaryInstruction) + summarize.Frame +
+	instruction := len(summaryInstruction)
+	if c.hasMarkedParts() {
+		instruction = longestMergeInstruction() + len("The task:")
+	}
+	frame := model.EstimateTokens(len(c.System) + len(prompt) + instruction + summarize.Frame +
 		c.structureBytes(answer))
 	if c.Cite {
 		frame += model.EstimateTokens(len(keepReferences))
@@ -199,7 +228,7 @@ func inputsOf(parts []part) []summarize.Input {
 			continue
 		}
 		list = append(list, summarize.Input{First: i + 1, Last: i + 1, Of: len(parts), File: clip.Bytes(p.file, maxInputFile),
-			Task: p.task.String(), Text: text})
+			Task: p.task.String(), Text: text, Where: p.where})
 	}
 	return list
 }

@@ -57,7 +57,7 @@ func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Key
 // Models returns the names of all models and programs that a configuration can have called, each
 // of a chain by itself.
 func (c *Config) Models() []string {
-	chains := []string{c.Model, c.SubModel, c.Judge, c.EscalateModel}
+	chains := []string{c.Model, c.SubModel, c.Judge, c.EscalateModel, c.MergeCommand()}
 	for _, name := range sortedNames(c.Agents) {
 		chains = append(chains, c.Agents[name].Model)
 	}

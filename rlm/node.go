@@ -87,6 +87,8 @@ type node struct {
 	Replaces perdure.TaskID `json:"replaces,omitempty"`
 	// Note, only in a first child, is a note for the result of its parent.
 	Note string `json:"note,omitempty"`
+	// Overlap is how many bytes at the beginning of the text the part before has too.
+	Overlap int64 `json:"overlap,omitempty"`
 	// Prepared, only in the first child of the root, is what the model
 	// computed over the whole context; see model.Preparer.
 	Prepared json.RawMessage `json:"prepared,omitempty"`

@@ -136,7 +136,8 @@ func (a *attempt) planRules(m *asked, t *plan.Limits) (*plan.Rules, error) {
 	cfg := &a.run.cfg
 	r := &plan.Rules{
 		Shape: shape, Strategy: string(cfg.Strategy), Merge: cfg.Merge, Merges: planMerges(cfg), Agents: t.Agents,
-		Children: t.Children, Nodes: t.Nodes, Deeper: t.Deeper,
+		DefaultMerge: cfg.defaultMerge(),
+		Children:     t.Children, Nodes: t.Nodes, Deeper: t.Deeper,
 	}
 	p := a.planning()
 	for _, f := range p.files(a.reads()) {

@@ -121,7 +121,7 @@ func (a *attempt) stepNode(p *plan.Plan, i int) (*node, error) {
 	t := &p.Tasks[i]
 	n := &node{Version: planVersion, First: i, Total: 1, Level: a.node.Level + 1, prompt: t.Prompt, agent: t.Agent,
 		Step:  &step{ID: t.ID, Sees: p.Sees(i), When: t.When},
-		merge: stepMerge(p.Merge),
+		merge: a.run.cfg.stepMerge(p.Merge),
 		Plans: t.Decompose && a.node.Level+1 < *a.run.cfg.MaxDepth}
 	if t.When != "" {
 		n.Step.After = p.Waits(i)
@@ -155,9 +155,9 @@ func (a *attempt) stepNode(p *plan.Plan, i int) (*node, error) {
 
 // stepMerge is how the parts of one sub-task become its result when its text has
 // to be split: answers about different parts are not votes.
-func stepMerge(merge string) string {
+func (c *Config) stepMerge(merge string) string {
 	if merge == MergeVote || merge == MergeBest {
-		return MergeUnion
+		return c.defaultMerge()
 	}
 	return merge
 }

@@ -150,6 +150,10 @@ func (a *attempt) reduceInputs(ctx context.Context) error {
 	}
 	m := a.merger(a.mergeOf(nil))
 	m.level, m.whole, m.files = true, false, len(parent.node.Files) > 0
+	m.kind = a.kindOf(parent.node, false)
+	if err := a.nameParts(parts, inputs); err != nil {
+		return err
+	}
 	text, data, err := a.reduce(ctx, m, parts)
 	if err != nil {
 		return err

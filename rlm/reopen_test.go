@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,8 +105,8 @@ func TestResumeAfterEachBudget(t *testing.T) {
 				if got.State != perdure.Partial && got.State != perdure.Failed {
 					t.Fatalf("with %d of %d calls the tree is %s", calls, all, got.State)
 				}
-				if _, err := b.resume(tree.ID, M{}); name != "best-of-n" && name != "gate" && name != "summarize" &&
-					name != "map-reduce" && !errors.Is(err, perdure.ErrBudgetExceeded) {
+				if _, err := b.resume(tree.ID, M{}); !slices.Contains([]string{"best-of-n", "gate", "summarize", "planned",
+					"map-reduce"}, name) && !errors.Is(err, perdure.ErrBudgetExceeded) {
 					t.Errorf("resume with the limit that is used up: %v", err)
 				}
 				root := b.resumed(tree.ID, M{"budget_calls": 0})

@@ -81,6 +81,7 @@ type team struct {
 	models   [2]*asked // of the root, and of the tasks below
 	tools    map[string]*tool
 	judge    *judge // nil when nothing is scored
+	merger   *asked // the program that merges results; nil without one
 	escalate escalation
 }
 
@@ -105,6 +106,12 @@ func findTeam(res Resolver, cfg *Config) (t team, err error) {
 	}
 	if t.judge, err = findJudge(res, cfg); err != nil {
 		return t, err
+	}
+	if name := cfg.MergeCommand(); name != "" {
+		if t.merger, err = resolveModel(res, name, cfg.modelOptions()); err != nil {
+			return t, err
+		}
+		t.merger.quiet = true
 	}
 	t.escalate, err = findEscalation(res, cfg)
 	return t, err

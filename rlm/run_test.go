@@ -211,12 +211,13 @@ func TestFailPolicyStops(t *testing.T) {
 func TestBatchAnswersForEachFile(t *testing.T) {
 	t.Parallel()
 	m := script(t, `replies:
-  - {match: 'Sum up (\S+)\.\n(?s:.*)line 0*(\d+) of', text: '{{1}} from {{2}}', repeat: -1}
+  - {match: 'line 0*(\d+) of(?s:.*)\sSum up (\S+)\.', text: '{{2}} from {{1}}', repeat: -1}
   - {text: '?', repeat: -1}`)
 	b := newBench(t, models{"mock:m": m})
 	id := b.put(file{"a.txt", "line 7 of a\n"}, file{"empty.txt", ""}, file{"big.txt", numbered(200)},
 		file{"z/c.txt", "line 9 of c\n"})
-	tree := b.launch("Sum up {file}.", id, M{"model": "mock:m", "batch": true, "chunk_tokens": 500, "overlap_tokens": -1,
+	tree := b.launch("Sum up {file}.", id, M{"model": "mock:m", "batch": true, "chunk_tokens": 500,
+		"overlap_tokens": -1, "file_merge": "concatenate",
 		"max_children": 2})
 	got, root := b.finish(tree.ID, 4)
 	if got.State != perdure.Completed || got.Partial {

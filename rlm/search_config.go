@@ -94,7 +94,7 @@ func (p *planning) preferSearch(parts chunks, tokens int64) string {
 	c := &p.cfg
 	switch {
 	case c.Planner != "" || c.Batch || p.models[0].ranked || p.models[0].name != p.models[1].name,
-		c.Strategy != perdure.Parallel || c.Merge != MergeUnion || c.Policy != perdure.PolicyPartial,
+		c.Strategy != perdure.Parallel || p.mergeGiven || c.Policy != perdure.PolicyPartial,
 		c.ChunkTokens > 0 || c.Samples > 1 || c.MinScore != nil || c.FanIn > 0 || c.SearchAbove == NeverSearch:
 		return ""
 	}

@@ -36,13 +36,16 @@ func TestEachStrategy(t *testing.T) {
 		{"map-reduce parts", parts, M{"strategy": "map-reduce", "fan_in": 2}, "part 1\npart 2\npart 3\npart 4", 4},
 		{"parallel plan", plan(`{"merge":"merge","tasks":[{"prompt":"A."},{"prompt":"B."}]}`), M{"planner": "model"},
 			"did A\ndid B", 3},
-		{"sequential plan", plan(`{"strategy":"sequential","tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B."}]}`),
+		{"sequential plan", plan(`{"strategy":"sequential","merge":"merge",` +
+			`"tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B."}]}`),
 			M{"planner": "model"},
 			"did A\nB after did A", 3},
-		{"conditional plan", plan(`{"strategy":"conditional","tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B.","when":"a.text == \"no\""},
+		{"conditional plan", plan(`{"strategy":"conditional","merge":"merge",` +
+			`"tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B.","when":"a.text == \"no\""},
       {"id":"c","prompt":"C.","when":"b.state == \"skipped\"","depends_on":["a"]}]}`), M{"planner": "model"},
 			"did A\nC after did A", 3},
-		{"map-reduce plan", plan(`{"strategy":"map-reduce","tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},` +
+		{"map-reduce plan", plan(`{"strategy":"map-reduce","merge":"merge",` +
+			`"tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},` +
 			`{"prompt":"D."},{"prompt":"E."}]}`),
 			M{"planner": "model", "fan_in": 2}, "did A\ndid B\ndid C\ndid D\ndid E", 6},
 	}
@@ -84,7 +87,7 @@ func TestBudgetInTheMidstOfAPlan(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{"parallel", "sequential"} {
 		b := newBench(t, models{"mock:m": script(t, `replies:
-  - {match: '`+planning+`', text: '{"tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},{"prompt":"D."}]}'}
+  - {match: '`+planning+`', text: '{"merge":"merge","tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},{"prompt":"D."}]}'}
   - {match: '^(\w)\.', text: 'did {{1}}', repeat: -1}`)})
 		tree := b.launch("Do it.", "", M{"model": "mock:m", "planner": "model", "strategy": strategy, "budget_calls": 3})
 		got, root := b.finish(tree.ID, 1)

@@ -117,8 +117,12 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 
 // shaped makes a request one for a structured result.
 func (r *run) shaped(req *model.Request) {
-	req.System = strings.TrimSpace(req.System + "\n\n" + r.shape.Instruction())
 	req.Schema = r.shape.JSON()
+	if r.cfg.hasMarkedParts() { // the same system text for all questions, and the question last
+		req.Prompt = r.shape.Instruction() + "\n\n" + req.Prompt
+		return
+	}
+	req.System = strings.TrimSpace(req.System + "\n\n" + r.shape.Instruction())
 }
 
 // form makes the structured result of a task that was merged, or answered by a
@@ -155,7 +159,16 @@ func (a *attempt) formRequest(text string) *model.Request {
 	return &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
 		MaxOutputTokens: a.answerLimit(),
 		Prompt: a.prompt() + "\n\n=== what was found ===\n" + text + "\n=== end of what was found ===\n\n" +
-			"Answer from what was found alone."}
+			"Answer from what was found alone." + a.addUp()}
+}
+
+// addUp asks for totals where what was found are the results of several parts.
+func (a *attempt) addUp() string {
+	merge := a.l.Task.Merge
+	if !a.run.cfg.hasMarkedParts() || a.node.leaf() || merge != MergeUnion && merge != MergeConcatenate {
+		return ""
+	}
+	return " They are the results of parts that do not overlap, one below another: add up their counts and sums."
 }
 
 // formable reports whether a text fits the request that forms a structured result
@@ -168,16 +181,18 @@ func (a *attempt) formable(text string) bool {
 
 // reduceToForm merges the results of children. Where these are to be formed into
 // a structured result and are too long for that, they are summarized.
-func (a *attempt) reduceToForm(ctx context.Context, merge string, parts []part) (string, Data, error) {
-	text, data, err := a.reduce(ctx, a.merger(merge), parts)
-	plain := merge == MergeUnion || merge == MergeConcatenate
+func (a *attempt) reduceToForm(ctx context.Context, m *merger, parts []part) (string, Data, error) {
+	text, data, err := a.reduce(ctx, m, parts)
+	plain := m.merge == MergeUnion || m.merge == MergeConcatenate
 	if err != nil || !plain || a.run.shape == nil || !a.node.Whole || len(a.node.Files) > 0 || a.formable(text) {
 		return text, data, err
 	}
 	if _, problems := a.run.shape.CheckWhole(text); len(problems) == 0 {
 		return text, data, nil
 	}
-	text, data, err = a.reduce(ctx, a.merger(MergeSummarize), parts)
+	shorter := *m
+	shorter.merge = MergeSummarize
+	text, data, err = a.reduce(ctx, &shorter, parts)
 	data.addNotes([]string{"the results were summarized: they were too long to form the structured result of them"})
 	return text, data, err
 }

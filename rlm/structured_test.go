@@ -76,7 +76,7 @@ func TestStructuredResultOfParts(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies:
   - {match: 'what was found(?s:.*)part 1\s', text: '{"city":"Rome","people":3}'}
-  - {match: 'combined into JSON(?s:.*?)line 0*(\d+) ', text: 'part {{1}}', repeat: -1}`)
+  - {match: 'line 0*(\d+) (?s:.*)combined into JSON', text: 'part {{1}}', repeat: -1}`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(300)})
 	tree := b.launch("Which city?", id, M{"model": "openai:m", "schema": json.RawMessage(citySchema), "chunk_tokens": 1000,
@@ -112,7 +112,7 @@ func TestStructuredPartsAreCombined(t *testing.T) {
 func TestStructuredBatch(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies:
-  - {match: 'last reply(?s:.*)lives in (\w+)', text: '{"city":"{{1}}","people":1}', repeat: -1}
+  - {match: 'lives in (\w+)(?s:.*)last reply', text: '{"city":"{{1}}","people":1}', repeat: -1}
   - {match: 'lives in Oslo', text: '{"city":"Oslo"}', repeat: -1}
   - {match: 'lives in (\w+)', text: '{"city":"{{1}}","people":2}', repeat: -1}`)
 	b := newBench(t, m)

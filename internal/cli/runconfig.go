@@ -27,6 +27,7 @@ type runFlags struct {
 	planner       string
 	strategy      string
 	merge         string
+	execInput     string
 	policy        string
 	exhausted     string
 	mode          string
@@ -78,8 +79,12 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 		"does not fit, search if split takes too many calls")
 	fl.StringVar(&f.strategy, "strategy", "", "`NAME` how to run the parts: parallel (the default), sequential (each "+
 		"sees the results before it), conditional (see --when) or map-reduce (see --fan-in)")
-	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: merge (without repetitions), concatenate, "+
-		"summarize, vote or best-of-n")
+	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: summarize (the model writes one; the default of "+
+		"models that generate text), concatenate (the default of exec: models and of batch), merge (without repeated longer "+
+		"texts; the default of builtin:extract, which ranks), vote (the default of --samples), best-of-n, or exec:COMMAND "+
+		"(a program reads the answers, one after another)")
+	fl.StringVar(&f.execInput, "exec-input", "", "`NAME` what exec: models read: prompt (prompt and text), or text (the "+
+		"text alone, as it is; the default with --merge exec:COMMAND; PERDURE_PROMPT has the prompt)")
 	f.quality.register(cmd)
 	f.plan.register(cmd)
 	fl.StringVar(&f.policy, "policy", "", "`NAME` what to do if a part fails: partial, or fail (the default of "+
@@ -89,7 +94,7 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 	fl.StringVar(&f.mode, "mode", "", "`MODE` how repeatable the run is: default, seeded, strict or logged")
 	fl.StringVar(&f.timeout, "timeout", "", "`TIME` maximum time of a tree, such as 30m")
 	fl.StringVar(&f.overlap, "overlap", "", "`SIZE` overlap of neighboring parts of a file, in tokens or percent of a "+
-		"part; default: 5% but at most ten lines, or 0 for builtin:extract")
+		"part; default: 5% but at most ten lines, or 0 for tables, JSON lines, logs, exec: and builtin:extract")
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
 	fl.IntVar(&f.searchReplies, "search-replies", 0, "`N` maximum replies of the model in planner search; default: 12")
 	f.repl.register(cmd)
@@ -114,7 +119,7 @@ func groupRunFlags(cmd *cobra.Command) {
 		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
 		env.FlagGroup{Title: "Splitting in detail", All: true,
 			Flags: "search-above search-replies " +
-				"max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},
+				"max-depth max-children max-nodes chunk-tokens overlap exec-input context-window when fan-in var"},
 		env.FlagGroup{Title: "REPL", All: true,
 			Flags: "repl-engine repl-profile repl-turns repl-python repl-unsandboxed"},
 		env.FlagGroup{Title: "Quality gate", All: true,
@@ -133,7 +138,8 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	}
 	c := rlm.Config{
 		Model: a.anchor(l.Model), SubModel: a.anchor(l.SubModel), BaseURL: a.baseURL(l),
-		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy),
+		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: a.anchorOne(f.merge),
+		ExecInput: f.execInput, Policy: perdure.Policy(f.policy),
 		OnExhausted: f.exhausted, Batch: batch,
 		MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes), ChunkTokens: l.ChunkTokens,
 		OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,

@@ -20,7 +20,7 @@ func TestPlanAgentsAndSchema(t *testing.T) {
 `)
 	p.write("agent.yaml", `replies: [{match: 'You know rivers\.(?s:.*)Name a river\.', text: Rhine}]`)
 	p.write("model.yaml", `replies:
-  - {match: 'Do not answer the task yet(?s:.*)agents: geographer', text: '{"tasks":[{"prompt":"Name a river.","agent":"geographer"},{"prompt":"Name a hill."}]}'}
+  - {match: 'Do not answer the task yet(?s:.*)agents: geographer', text: '{"merge":"merge","tasks":[{"prompt":"Name a river.","agent":"geographer"},{"prompt":"Name a hill."}]}'}
   - {match: 'what was found(?s:.*)Rhine\nBen Nevis', text: '{"names":["Rhine","Ben Nevis"]}'}
   - {match: 'Name a hill', text: Ben Nevis}
 `)

@@ -40,6 +40,13 @@ const (
 	statusNotFound      = 127
 )
 
+// PromptVariable is the variable of the environment in which a program that reads text only, see
+// [model.TextOnly], finds the prompt if it has at most 100,000 bytes.
+const PromptVariable = "PERDURE_PROMPT"
+
+// maxPromptVariable bounds it: Linux takes no variable of 128 KiB.
+const maxPromptVariable = 100_000
+
 // Config configures [New].
 type Config struct {
 	// Command is the command line. It is split into words as [Split] does, or
@@ -159,10 +166,14 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	input := model.RenderAll(req)
 	out := &limited{stop: stop, to: model.Collector{Limit: m.cfg.MaxResponseBytes, OnText: req.OnText}}
 	errs := &clip.Tail{Limit: m.cfg.MaxErrorBytes}
+	env := slices.Concat(os.Environ(), m.cfg.Env, envOf(ctx))
+	if req.Layout == model.TextOnly && len(req.Prompt) <= maxPromptVariable {
+		env = append(env, PromptVariable+"="+req.Prompt)
+	}
 	start := time.Now()
 	err := guard.Run(ctx, guard.Config{
 		Path: m.words[0], Args: m.words[1:], Dir: m.cfg.Dir,
-		Env:   slices.Concat(os.Environ(), m.cfg.Env, envOf(ctx)),
+		Env:   env,
 		Stdin: strings.NewReader(input), Stdout: out, Stderr: errs,
 		Hold: m.cfg.Hold, Grace: m.cfg.Grace,
 	})

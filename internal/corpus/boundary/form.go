@@ -157,6 +157,11 @@ func commaOf(head []byte, extension string) byte {
 	return best
 }
 
+// HasRecords reports whether the text is a table, lines of JSON or a log.
+func (f Form) HasRecords() bool {
+	return f.kind == formRows || f.kind == formLines || f.kind == formLog
+}
+
 // Header returns the length of the first row of a table with its end if the row names the
 // columns; 0 if it is data, and for text that is not a table. head is the beginning of
 // the text.

@@ -148,8 +148,9 @@ func (c *cutter) line(low, latest int64) (int64, error) {
 	return low, nil
 }
 
-// within returns where a line that is longer than a part is cut: after a sentence or a
-// blank if there is one near latest, always between characters.
+// within returns where a line that is longer than a part is cut: behind a sentence or a blank near
+// latest, else behind the last white space of the part, so that no word is cut that fits. A longer
+// word is cut behind a comma near latest, else between characters.
 func (c *cutter) within(begin, latest int64) (int64, error) {
 	const near = 256
 	from := max(latest-near, begin+(latest-begin)*3/4)
@@ -157,17 +158,48 @@ func (c *cutter) within(begin, latest int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, sign := range []string{". ", " ", ","} {
+	for _, sign := range []string{". ", " "} {
 		if i := bytes.LastIndex(text, []byte(sign)); i >= 0 {
 			return from + int64(i+len(sign)), nil
 		}
 	}
-	if from = max(latest-near, begin); len(text) < int(latest-from) {
-		if text, err = c.s.read(from, latest); err != nil {
-			return 0, err
-		}
+	comma := bytes.LastIndexByte(text, ',')
+	if at, err := c.behindWord(begin, latest); err != nil || at > begin {
+		return at, err
+	}
+	if comma >= 0 {
+		return from + int64(comma) + 1, nil
+	}
+	from = max(latest-near, begin)
+	if text, err = c.s.read(from, latest); err != nil {
+		return 0, err
 	}
 	return from + int64(pack.CutPoint(text)), nil
+}
+
+// behindWord returns the place behind the last white space of a range that has a word before it;
+// begin if there is none.
+func (c *cutter) behindWord(begin, latest int64) (int64, error) {
+	const blanks = " \t\n\v\f\r"
+	found := begin
+	for to := latest; to > begin; {
+		from := max(to-searchBytes, begin)
+		text, err := c.s.read(from, to)
+		if err != nil {
+			return 0, err
+		}
+		if found == begin {
+			if i := bytes.LastIndexAny(text, blanks); i >= 0 {
+				found = from + int64(i) + 1
+				text = text[:i]
+			}
+		}
+		if found > begin && len(bytes.TrimLeft(text, blanks)) > 0 {
+			return found, nil
+		}
+		to = from
+	}
+	return begin, nil
 }
 
 // units follows the marks from the beginning of a part on and determines which of them are

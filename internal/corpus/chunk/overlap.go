@@ -10,6 +10,8 @@ import (
 type overlap struct {
 	most  int64 // bytes
 	lines int   // 0 for any number
+	// records is set if parts of tables and logs overlap too.
+	records bool
 }
 
 func newOverlap(cfg Config) overlap {
@@ -17,7 +19,7 @@ func newOverlap(cfg Config) overlap {
 		most := int64(cfg.ChunkTokens/20) * bytesPerToken
 		return overlap{most: min(most, defaultOverlapBytes), lines: defaultOverlapLines}
 	}
-	return overlap{most: int64(max(cfg.OverlapTokens, 0)) * bytesPerToken}
+	return overlap{most: int64(max(cfg.OverlapTokens, 0)) * bytesPerToken, records: true}
 }
 
 // repeat returns the number of bytes that the part that begins at begin repeats of the one

@@ -30,8 +30,12 @@ type Config struct {
 	ChunkTokens int
 	// OverlapTokens limits what a part of a file repeats from the end of the part before it:
 	// whole records, paragraphs or lines. At most half of ChunkTokens. Zero: a twentieth of
-	// it and at most 10 lines; negative: nothing.
+	// it and at most 10 lines, and nothing of tables, lines of JSON and logs, whose records
+	// can be read by themselves; negative: nothing.
 	OverlapTokens int
+	// Unframed keeps a file whose last line has no end in another chunk than the file behind it: the
+	// text of chunks is read as it is, without a frame round each file.
+	Unframed bool
 	// PerFile keeps every file in chunks of its own.
 	PerFile bool
 	// From and To, if To is not 0, limit the chunks to a range of bytes of the pack.
@@ -72,7 +76,8 @@ func (c Chunk) End() int64 { return c.Offset + c.Length }
 // byte of every file. Files that fit together share a chunk; a file that fits in one is
 // never cut. A larger one is cut where its structure allows: before headings, declarations
 // and records, between paragraphs, at the ends of lines. A unit that fits in a chunk is not
-// cut at any of these levels; only a line longer than a chunk is, between two characters.
+// cut at any of these levels; only a line longer than a chunk is, between two words, and a word
+// only if it is longer than a chunk.
 //
 // Each file that does not fit is read once, forward. Memory use grows with the number of
 // chunks and with ChunkTokens. The result depends only on the pack and cfg.
@@ -80,7 +85,8 @@ func Pack(r *pack.Reader, cfg Config) ([]Chunk, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &splitter{r: r, perFile: cfg.PerFile, most: int64(cfg.ChunkTokens) * bytesPerToken, overlap: newOverlap(cfg)}
+	s := &splitter{r: r, perFile: cfg.PerFile, unframed: cfg.Unframed,
+		most: int64(cfg.ChunkTokens) * bytesPerToken, overlap: newOverlap(cfg)}
 	for i, f := range r.Manifest().Files {
 		if cfg.To > 0 {
 			end := min(f.End(), cfg.To)
@@ -96,7 +102,9 @@ func Pack(r *pack.Reader, cfg Config) ([]Chunk, error) {
 			}
 			continue
 		}
-		s.whole(i, f)
+		if err := s.whole(i, f); err != nil {
+			return nil, fmt.Errorf("split %q: %w", f.Name, err)
+		}
 	}
 	for i := range s.chunks {
 		c := &s.chunks[i]
@@ -110,27 +118,38 @@ func Pack(r *pack.Reader, cfg Config) ([]Chunk, error) {
 type splitter struct {
 	r       *pack.Reader
 	perFile bool
-	most    int64 // bytes of a chunk
-	overlap overlap
-	chunks  []Chunk
-	open    bool // the last chunk has whole files, and another one may be added
-	buf     []byte
-	window  []byte // of the outlines
+	// unframed is set if files share a chunk only where a line ends.
+	unframed bool
+	most     int64 // bytes of a chunk
+	overlap  overlap
+	chunks   []Chunk
+	open     bool // the last chunk has whole files, and another one may be added
+	buf      []byte
+	window   []byte // of the outlines
 }
 
 // whole adds a file that fits in a chunk: to the last one if it fits there, too.
-func (s *splitter) whole(i int, f pack.File) {
-	if s.open && !s.perFile {
+func (s *splitter) whole(i int, f pack.File) error {
+	joins := s.open && !s.perFile
+	if joins && s.unframed {
+		last, err := s.read(s.chunks[len(s.chunks)-1].End()-1, s.chunks[len(s.chunks)-1].End())
+		if err != nil {
+			return err
+		}
+		joins = last[0] == '\n'
+	}
+	if joins {
 		last := &s.chunks[len(s.chunks)-1]
 		cost := last.Tokens + f.Length + int64(len(f.Name)) + headingBytes
 		if last.End() == f.Offset && cost <= s.most {
 			last.Length += f.Length
 			last.Tokens = cost
-			return
+			return nil
 		}
 	}
 	s.chunks = append(s.chunks, Chunk{Offset: f.Offset, Length: f.Length, Tokens: f.Length, File: i})
 	s.open = true
+	return nil
 }
 
 // cutFile adds a file that does not fit in a chunk as several parts.
@@ -152,7 +171,10 @@ func (s *splitter) cutFile(i int, f pack.File) error {
 		if begin > f.Offset {
 			c.most = s.most - shown
 			part.Header = header
-			if part.Overlap, err = c.repeat(s.chunks[len(s.chunks)-1].Offset, begin); err != nil {
+			if s.overlap.records || !form.HasRecords() {
+				part.Overlap, err = c.repeat(s.chunks[len(s.chunks)-1].Offset, begin)
+			}
+			if err != nil {
 				return err
 			}
 			part.Offset -= part.Overlap

@@ -2,7 +2,11 @@
 // say the same. It does not depend on tasks or models.
 package dedupe
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
 
 // Nothing is what a model is asked to say about a part that does not help; it is
 // left out when another part does.
@@ -27,12 +31,44 @@ func Concatenate(texts []string) string {
 // Union joins answers in their order and leaves out what an
 // earlier text has exactly: whole blocks, or lines where every text is a plain
 // list of different lines.
-func Union(texts []string) string {
+func Union(texts []string) string { return union(texts, func(string) bool { return true }) }
+
+// UnionOfLong is Union that leaves out long texts only: equal numbers, short values and JSON of
+// different parts are different findings.
+func UnionOfLong(texts []string) string { return union(texts, isLong) }
+
+func union(texts []string, removable func(unit string) bool) string {
 	texts = helpful(texts)
 	if plainLines(texts) {
-		return strings.Join(unseen(texts, func(t string) []string { return strings.Split(t, "\n") }), "\n")
+		lines := func(t string) []string { return strings.Split(t, "\n") }
+		return strings.Join(unseen(texts, lines, removable), "\n")
 	}
-	return Concatenate(unseen(texts, blocks))
+	return Concatenate(unseen(texts, blocks, removable))
+}
+
+// longText is the least number of characters of a text whose repetition says nothing new.
+const longText = 40
+
+// isLong reports whether a unit is prose: long enough, mostly of letters, and no JSON.
+func isLong(unit string) bool {
+	unit = strings.TrimSpace(unit)
+	letters, all := 0, 0
+	for _, r := range unit {
+		all++
+		if unicode.IsLetter(r) || unicode.IsSpace(r) {
+			letters++
+		}
+	}
+	return all >= longText && 2*letters > all && !isJSON(unit)
+}
+
+// isJSON reports whether a unit is a value of JSON, in a fence or not, or the beginning of one.
+func isJSON(unit string) bool {
+	first, rest, ok := strings.Cut(unit, "\n")
+	if ok && (strings.HasPrefix(first, "```") || strings.HasPrefix(first, "~~~")) {
+		unit = strings.TrimSpace(rest)
+	}
+	return unit != "" && strings.ContainsRune("{[\"", rune(unit[0])) || json.Valid([]byte(unit))
 }
 
 // helpful drops answers that say only that nothing was found, unless all do.
@@ -57,13 +93,13 @@ func helpful(texts []string) []string {
 
 // unseen cuts text into units and returns those that no earlier text has.
 // What a text repeats by itself stays.
-func unseen(texts []string, cut func(string) []string) []string {
+func unseen(texts []string, cut func(string) []string, removable func(unit string) bool) []string {
 	var out []string
 	seen := make(map[string]bool)
 	for _, t := range texts {
 		units := cut(t)
 		for _, u := range units {
-			if !seen[strings.TrimSpace(u)] {
+			if !seen[strings.TrimSpace(u)] || !removable(u) {
 				out = append(out, u)
 			}
 		}

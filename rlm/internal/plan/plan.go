@@ -71,7 +71,9 @@ type Rules struct {
 	Strategy string
 	Merge    string
 	Merges   []string
-	Agents   []string
+	// DefaultMerge, if it is not empty, is used instead of [DefaultMerge].
+	DefaultMerge string
+	Agents       []string
 	// Children and Nodes are how many sub-tasks there may be.
 	Children int
 	Nodes    int64
@@ -124,7 +126,7 @@ func (c *check) bad(format string, args ...any) {
 func (c *check) all() {
 	p := c.plan
 	p.Strategy = cmp.Or(c.Strategy, p.Strategy, Parallel)
-	p.Merge = cmp.Or(c.Merge, p.Merge, DefaultMerge)
+	p.Merge = cmp.Or(c.Merge, p.Merge, c.DefaultMerge, DefaultMerge)
 	if !slices.Contains(c.Merges, p.Merge) {
 		c.bad("/merge: %s", dedupe.NotOneOf(p.Merge, c.Merges))
 	}

@@ -17,6 +17,8 @@ type Input struct {
 	File        string // in a batch
 	Task        string // whose result it is; empty for a summary
 	Text        string
+	// Where names the text that the result is about; empty where the title has no place for it.
+	Where string
 }
 
 // Frame is the approximate size in bytes of the frame around an input, without the
@@ -25,7 +27,7 @@ const Frame = 60
 
 // Tokens estimates the size of the input in a request.
 func (p *Input) Tokens() int64 {
-	return model.EstimateTokens(len(p.Text) + len(p.File) + Frame)
+	return model.EstimateTokens(len(p.Text) + len(p.File) + len(p.Where) + Frame)
 }
 
 // Title describes the input.
@@ -33,6 +35,8 @@ func (p *Input) Title() string {
 	switch {
 	case p.First != p.Last:
 		return fmt.Sprintf("results %d to %d of %d, put together", p.First, p.Last, p.Of)
+	case p.Where != "":
+		return fmt.Sprintf("result %d of %d: %s", p.First, p.Of, p.Where)
 	case p.File != "":
 		return fmt.Sprintf("result %d of %d: %q", p.First, p.Of, p.File)
 	}
@@ -47,7 +51,7 @@ func (p *Input) Cut(limit int64, by string) (note string) {
 	if had <= limit {
 		return ""
 	}
-	p.Text = dedupe.WithoutMiddle(p.Text, max(0, int(limit)*4-len(p.File)-Frame))
+	p.Text = dedupe.WithoutMiddle(p.Text, max(0, int(limit)*4-len(p.File)-len(p.Where)-Frame))
 	where := p.Title()
 	if p.Task != "" {
 		where += fmt.Sprintf(" (task %q)", p.Task)
