@@ -21,6 +21,18 @@ type ContextReport struct {
 	MoreSkipped int64         `json:"more_skipped,omitempty"`
 	// SkippedKinds counts all of them by the kind of the reason; see LeftOut.
 	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
+	// Notes are on files that were converted (converted) or have secrets (secret); MoreNotes
+	// counts those the list has no room for.
+	Notes     []ContextNote `json:"notes,omitempty"`
+	MoreNotes int64         `json:"more_notes,omitempty"`
+}
+
+// ContextNote is a note on a file of a context.
+type ContextNote struct {
+	File string `json:"file"`
+	// Kind is the kind of the note in a word, Text the note for people.
+	Kind string `json:"kind"`
+	Text string `json:"text"`
 }
 
 // SkippedFile is a file that was left out of a context.

@@ -29,7 +29,8 @@ type LeftOut struct {
 	// Total is how many there are; a folder that was not looked into is one.
 	Total int64 `json:"total"`
 	// Kinds counts them by the kind of the reason: ignored, binary, empty,
-	// too_large, unreadable, link, special, gone, changed, name.
+	// too_large, unreadable, link, special, gone, changed, name,
+	// encoding, secret, build, command.
 	Kinds map[string]int64 `json:"kinds,omitempty"`
 	// Files are the first 100 of them.
 	Files []SkippedFile `json:"files"`

@@ -186,7 +186,7 @@ func (w *acpWork) withCommands(err error) error {
 // upload streams the attached files and text, or else the folder, to the server. A folder without
 // text is no context.
 func (w *acpWork) upload(ctx context.Context, in *acp.Prompt) (client.ContextReport, error) {
-	largest, err := env.ParseSize("max-file-size", w.run.maxFileSize, 1)
+	cfg, err := w.run.walkConfig(w.a, w.b.Config)
 	if err != nil {
 		return client.ContextReport{}, err
 	}
@@ -197,11 +197,12 @@ func (w *acpWork) upload(ctx context.Context, in *acp.Prompt) (client.ContextRep
 	if whole {
 		paths = []string{"."}
 	}
+	cfg.Args = paths
 	empty := false
 	report, err := w.b.PutContext(ctx, func(out io.Writer) error {
 		sink := pack.NewStreamWriter(out)
 		if len(paths) > 0 {
-			err := walk.Into(ctx, walk.Config{Root: w.a.Cwd, Args: paths, MaxFileBytes: largest}, sink)
+			err := walk.Into(ctx, cfg, sink)
 			if err != nil {
 				_, empty = errors.AsType[*walk.Error](err)
 				return contextError(ctx, err)

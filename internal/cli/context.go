@@ -14,32 +14,55 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/corpus/charset"
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/preprocess"
 	"github.com/perdure/perdure/internal/corpus/walk"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
+// walkConfig returns what is read as the context, without standard input.
+func (f *runFlags) walkConfig(a *app, l *config.Loaded) (walk.Config, error) {
+	largest, err := env.ParseSize("max-file-size", f.maxFileSize, 1)
+	if err != nil {
+		return walk.Config{}, err
+	}
+	c := walk.Config{Root: a.Cwd, Args: f.contexts, MaxFileBytes: largest, NoIgnore: f.noIgnore}
+	if c.Pre, err = preprocess.ParseAll(l.Pre); err != nil { // the setting was checked
+		return walk.Config{}, env.UsageError("write PATTERN=COMMAND", "--pre %s", err)
+	}
+	if f.encoding == "" {
+		return c, nil
+	}
+	encoding, ok := charset.Find(f.encoding)
+	if !ok {
+		return walk.Config{}, env.UsageError("`iconv -l` lists names such as shift-jis, gb18030 or windows-1252",
+			"--encoding: %q is not the name of an encoding", f.encoding)
+	}
+	c.Encoding = &encoding
+	return c, nil
+}
+
 // upload streams the context, if there is one, to the server. If reading fails, the server
 // keeps nothing.
 func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.ContextReport, error) {
-	largest, err := env.ParseSize("max-file-size", f.maxFileSize, 1)
+	cfg, err := f.walkConfig(a, b.Config)
 	if err != nil || len(f.contexts) == 0 {
 		return client.ContextReport{}, err
 	}
 	view := newProgressView(a.Err, !a.Err.Terminal)
 	defer view.finish()
-	stdin := a.Stdin
+	cfg.Stdin = a.Stdin
 	if slices.Contains(f.contexts, "-") {
 		if a.StdinTerminal() {
 			a.Note("reading the context from the terminal; press Ctrl-D to end it")
 		}
-		stdin = interruptible(ctx, stdin)
+		cfg.Stdin = interruptible(ctx, cfg.Stdin)
 	}
 	return b.PutContext(ctx, func(w io.Writer) error {
 		sink := pack.NewStreamWriter(w)
-		err := walk.Into(ctx, walk.Config{Root: a.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
-			&countingSink{Sink: sink, view: view})
-		if err != nil {
+		if err := walk.Into(ctx, cfg, &countingSink{Sink: sink, view: view}); err != nil {
 			return contextError(ctx, err)
 		}
 		return sink.Close()
@@ -121,23 +144,70 @@ func tokens(n int64) string {
 	return human.Compact(n) + " tokens"
 }
 
-// noteContext notes what was read and what was skipped.
-func (a *app) noteContext(r client.ContextReport) {
+// noteContext notes what was read, how it became text, and what was skipped.
+func (a *app) noteContext(r *client.ContextReport) {
 	a.Note("context: %s, %s, about %s", human.Count(r.Files, "file"), human.Size(r.Bytes), tokens(r.Tokens))
+	for _, n := range r.Notes {
+		if n.Kind == walk.NoteSecret {
+			a.Note("warning: %s: %s; it was named, so the model can read it", env.OneLine(n.File, 60), human.Visible(n.Text))
+		}
+	}
+	a.noteConverted(r)
+	a.noteSkipped(r)
+}
+
+// noteConverted notes the files whose text is not that of their bytes.
+func (a *app) noteConverted(r *client.ContextReport) {
+	var converted []string
+	for _, n := range r.Notes {
+		if n.Kind == walk.NoteConverted {
+			converted = append(converted, fmt.Sprintf("%s (%s)", env.OneLine(n.File, 60), human.Visible(n.Text)))
+		}
+	}
+	total := int64(len(converted)) + r.MoreNotes
+	if total == 0 {
+		return
+	}
+	most := min(len(converted), shownSkips)
+	if total == shownSkips+1 && len(converted) > shownSkips {
+		most = shownSkips + 1
+	}
+	text := strings.Join(converted[:most], ", ")
+	if rest := total - int64(most); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	a.Note("converted to UTF-8 text: %s: %s", human.Count(total, "file"), text)
+}
+
+// noteSkipped notes what was skipped. Files of secrets are named first, and all of them that the
+// list has room for.
+func (a *app) noteSkipped(r *client.ContextReport) {
 	skipped := int64(len(r.Skipped)) + r.MoreSkipped
 	if skipped == 0 {
 		return
 	}
 	a.Note("skipped: %s%s", human.Count(skipped, "file"), kindsText(r.SkippedKinds))
-	for i, s := range r.Skipped {
-		if i == shownSkips && skipped > shownSkips+1 {
-			a.Note("  … and %d more", skipped-shownSkips)
-			return
-		}
-		if i > shownSkips {
-			return
-		}
+	const mostSecrets = 20
+	secrets, others := 0, 0
+	line := func(s *client.SkippedFile) {
 		a.Note("  %s: %s", env.OneLine(s.File, 60), strings.TrimSpace(human.Visible(s.Why)))
+	}
+	for i := range r.Skipped {
+		if r.Skipped[i].Kind == walk.KindSecret && secrets < mostSecrets {
+			secrets++
+			line(&r.Skipped[i])
+		}
+	}
+	for i := range r.Skipped {
+		rest := skipped - int64(secrets+others)
+		if others == shownSkips && rest > 1 {
+			a.Note("  … and %d more", rest)
+			return
+		}
+		if r.Skipped[i].Kind != walk.KindSecret || secrets == mostSecrets {
+			others++
+			line(&r.Skipped[i])
+		}
 	}
 }
 

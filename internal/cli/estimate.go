@@ -28,7 +28,7 @@ func (a *app) dryRun(ctx context.Context, l *config.Loaded, f *runFlags, req cli
 			return err
 		}
 		if len(f.contexts) > 0 {
-			a.noteContext(report)
+			a.noteContext(&report)
 		}
 		req.ContextID = report.ID
 		est, err := b.Estimate(ctx, req)

@@ -126,7 +126,7 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 	b.Own(tree.ID)
 	fmt.Fprintln(a.Err, tree.ID)
 	if len(f.contexts) > 0 {
-		a.noteContext(report)
+		a.noteContext(&report)
 	}
 	a.notePlan(&tree)
 	if unfinished := handoff.Unfinished(a.Cwd, a.Getenv); unfinished != "" {

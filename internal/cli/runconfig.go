@@ -23,6 +23,8 @@ import (
 // runFlags holds the flags of run and batch that are not settings.
 type runFlags struct {
 	contexts      []string
+	encoding      string
+	noIgnore      bool
 	name          string
 	planner       string
 	strategy      string
@@ -53,7 +55,7 @@ type runFlags struct {
 func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
 		"max_attempts", "chunk_tokens",
-		"search_above", "repl_python", "repl_unsandboxed",
+		"search_above", "pre", "repl_python", "repl_unsandboxed",
 		"call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
 		"confirm_above", "cache"}
 }
@@ -96,6 +98,9 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 	fl.StringVar(&f.overlap, "overlap", "", "`SIZE` overlap of neighboring parts of a file, in tokens or percent of a "+
 		"part; default: 5% but at most ten lines, or 0 for tables, JSON lines, logs, exec: and builtin:extract")
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
+	fl.StringVar(&f.encoding, "encoding", "", "`NAME` encoding of files that are not UTF-8, such as shift-jis; default: "+
+		"recognized")
+	fl.BoolVar(&f.noIgnore, "no-ignore", false, "also read files of folders that .gitignore names, and build folders")
 	fl.IntVar(&f.searchReplies, "search-replies", 0, "`N` maximum replies of the model in planner search; default: 12")
 	f.repl.register(cmd)
 	f.params.register(fl)
@@ -112,7 +117,8 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 // groupRunFlags puts the flags into groups. Those that the command does not have are left out.
 func groupRunFlags(cmd *cobra.Command) {
 	env.GroupFlags(cmd,
-		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent tool max-file-size cache"},
+		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent tool pre encoding " +
+			"max-file-size no-ignore cache"},
 		env.FlagGroup{Title: "Limits", Flags: "dry-run budget-usd budget-tokens budget-calls confirm-above yes timeout " +
 			"concurrency max-output-tokens"},
 		env.FlagGroup{Title: "Answer", Flags: "json cite schema name detach trust"},

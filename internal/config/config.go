@@ -52,6 +52,8 @@ type Config struct {
 	// SearchAbove is the number of calls above which planner search is the default. 0:
 	// it never is.
 	SearchAbove int
+	// Pre are commands that turn files of a context into text, PATTERN=COMMAND, one a line.
+	Pre string
 	// ReplUnsandboxed lets the code of planner repl run without a sandbox, ReplPython is the
 	// Python that runs it.
 	ReplUnsandboxed bool

@@ -63,6 +63,8 @@ type Key struct {
 	// Default is the built-in value as text, Help one line. Value is the value's
 	// name in the help; empty for true and false.
 	Default, Help, Value string
+	// Lines is set if the value has several lines, which a repeated flag adds.
+	Lines bool
 }
 
 // Keys returns all settings in the order of the settings file.
@@ -72,7 +74,7 @@ func Keys() []Key {
 	for i, s := range table {
 		all[i] = Key{
 			Name: s.key, Variable: s.variable(), Flag: strings.TrimPrefix(s.flag(), "--"),
-			Default: s.def, Help: s.help, Value: s.value,
+			Default: s.def, Help: s.help, Value: s.value, Lines: s.lines,
 		}
 	}
 	return all

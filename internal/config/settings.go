@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/corpus/preprocess"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/nearest"
 )
@@ -80,6 +81,9 @@ func runSettings(c *Config) []setting {
 			help: "tokens in a part of the context; 0: chosen for the model"},
 		{key: "search_above", at: &c.SearchAbove, value: "N", def: "60", none: true, check: between(1, 10_000_000),
 			help: "calls to read everything above which planner search is the default, or none: never"},
+		{key: "pre", at: &c.Pre, value: "PATTERN=COMMAND", lines: true, check: optional(preRules), acts: acts(effectRuns),
+			help: "command that turns files with such names into text, for example '*.pdf=pdftotext - -'; repeatable, or " +
+				"one a line"},
 		{key: "repl_python", at: &c.ReplPython, value: "PROGRAM", def: "python3", check: notEmpty, acts: acts(effectRuns),
 			help: "Python interpreter that runs the code of planner repl"},
 		{key: "repl_unsandboxed", at: &c.ReplUnsandboxed, def: "false",
@@ -378,6 +382,14 @@ func oneOf(words ...string) func(any) string {
 		}
 		return problem
 	}
+}
+
+// preRules returns what is wrong with rules of preprocess, or "".
+func preRules(text string) string {
+	if _, err := preprocess.ParseAll(text); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // optional accepts "" and checks other text.

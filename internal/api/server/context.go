@@ -47,9 +47,14 @@ func (s *server) createContext(r *request) (any, error) {
 	for _, file := range manifest.Skipped {
 		skipped = append(skipped, client.SkippedFile(file))
 	}
+	notes := make([]client.ContextNote, 0, len(manifest.Notes))
+	for _, n := range manifest.Notes {
+		notes = append(notes, client.ContextNote(n))
+	}
 	return created{"/v1/contexts/" + made.ID, client.ContextReport{
 		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens,
 		Skipped: skipped, MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
+		Notes: notes, MoreNotes: manifest.MoreNotes,
 	}}, err
 }
 

@@ -101,7 +101,7 @@ func SettingFlags(cmd *cobra.Command, keys ...string) {
 
 // SettingFlag adds the flag of a setting.
 func SettingFlag(cmd *cobra.Command, key config.Key) {
-	value := &settingValue{text: key.Default, kind: key.Value}
+	value := &settingValue{text: key.Default, kind: key.Value, lines: key.Lines}
 	if key.Name == "sub_model" {
 		cmd.Flags().Var(&namedValue{settingValue: value}, key.Flag, key.Help+
 			"; NAME=MODEL, repeatable, is one that code of planner repl asks by name")
@@ -114,14 +114,20 @@ func SettingFlag(cmd *cobra.Command, key config.Key) {
 }
 
 // settingValue is the text of a setting's flag. Its kind is the value's name in the
-// help, "" for true and false.
-type settingValue struct{ text, kind string }
+// help, "" for true and false. Each use of the flag of several lines adds one.
+type settingValue struct {
+	text, kind string
+	lines      bool
+}
 
 // String returns the text.
 func (v *settingValue) String() string { return v.text }
 
 // Set stores any text.
 func (v *settingValue) Set(text string) error {
+	if v.lines && v.text != "" {
+		text = v.text + "\n" + text
+	}
 	v.text = text
 	return nil
 }

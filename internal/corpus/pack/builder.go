@@ -189,6 +189,16 @@ func (b *Builder) Skip(file, kind, why string) {
 		Skipped{File: cutText(file, MaxNameBytes), Kind: kind, Why: cutText(why, MaxReasonBytes)})
 }
 
+// Note lists a note on a file that was added, of a kind, for people.
+func (b *Builder) Note(file, kind, text string) {
+	if len(b.m.Notes) >= MaxNotes {
+		b.m.MoreNotes++
+		return
+	}
+	b.m.Notes = append(b.m.Notes, Note{File: cutText(file, MaxNameBytes), Kind: cutText(kind, maxKindBytes),
+		Text: cutText(text, MaxReasonBytes)})
+}
+
 // cutText returns s as valid UTF-8 of at most limit bytes.
 func cutText(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")

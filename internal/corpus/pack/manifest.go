@@ -3,7 +3,7 @@
 //
 // A pack is written once by a [Builder], usually into a blob, and then only read, through a
 // [Reader]: as documents of a range, as lines of a file, or from beginning to end. The bytes
-// of each file are stored unchanged; returned text is valid UTF-8. Names are not
+// of each file are stored as they are given; returned text is valid UTF-8. Names are not
 // paths: nothing here opens one.
 //
 // A [StreamWriter] and [ReadStream] send the same content from one process to another.
@@ -34,7 +34,9 @@ const (
 	MaxNameBytes = 4096
 	// MaxSkipped is the number of skipped files listed by name; more are counted.
 	MaxSkipped = 10_000
-	// MaxReasonBytes is the length of the reason why a file was skipped.
+	// MaxNotes is the number of notes on files; more are counted.
+	MaxNotes = 10_000
+	// MaxReasonBytes is the length of the reason why a file was skipped, and of a note.
 	MaxReasonBytes = 1024
 	// maxKinds is the number of kinds of reasons, maxKindBytes the length of one.
 	maxKinds     = 32
@@ -62,6 +64,9 @@ type Manifest struct {
 	Skipped      []Skipped        `json:"skipped,omitempty"`
 	MoreSkipped  int64            `json:"more_skipped,omitempty"`
 	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
+	// Notes are notes on files, MoreNotes counts those beyond [MaxNotes].
+	Notes     []Note `json:"notes,omitempty"`
+	MoreNotes int64  `json:"more_notes,omitempty"`
 	// Marks are the numbers of newlines in the first 64 KiB, 128 KiB, … of the pack: the
 	// line number of any offset is found by reading at most 64 KiB.
 	Marks []int64 `json:"marks,omitempty"`
@@ -88,6 +93,15 @@ type Skipped struct {
 	Kind string `json:"kind,omitempty"`
 	// Why is the reason for people.
 	Why string `json:"why"`
+}
+
+// Note is a note on a file of the pack, such as the encoding that it was converted from.
+type Note struct {
+	File string `json:"file"`
+	// Kind is the kind of the note, for programs.
+	Kind string `json:"kind"`
+	// Text is the note for people.
+	Text string `json:"text"`
 }
 
 // SkippedTotal returns the number of skipped files.
@@ -163,7 +177,20 @@ func (m *Manifest) validate() error {
 			return fmt.Errorf("skipped[%d]: longer than the limit", i)
 		}
 	}
-	return checkKinds(m.SkippedKinds)
+	return errors.Join(checkNotes(m.Notes, m.MoreNotes), checkKinds(m.SkippedKinds))
+}
+
+// checkNotes checks notes and the number of further ones.
+func checkNotes(notes []Note, more int64) error {
+	if len(notes) > MaxNotes || more < 0 {
+		return fmt.Errorf("notes: %d and %d more, the limit is %d", len(notes), more, MaxNotes)
+	}
+	for i, n := range notes {
+		if len(n.File) > MaxNameBytes || len(n.Text) > MaxReasonBytes || len(n.Kind) > maxKindBytes {
+			return fmt.Errorf("notes[%d]: longer than the limit", i)
+		}
+	}
+	return nil
 }
 
 // checkKinds checks counts of skipped files.

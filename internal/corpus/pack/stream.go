@@ -40,6 +40,8 @@ type trailer struct {
 	MoreSkipped int64     `json:"more_skipped,omitempty"`
 	// SkippedKinds counts all that were skipped.
 	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
+	Notes        []Note           `json:"notes,omitempty"`
+	MoreNotes    int64            `json:"more_notes,omitempty"`
 }
 
 // StreamWriter writes files as a stream for [ReadStream]. It has the methods Add and Skip of
@@ -48,7 +50,7 @@ type StreamWriter struct {
 	tw   *tar.Writer
 	buf  []byte
 	tail trailer
-	// skips collects the skipped files with the limits of a manifest.
+	// skips collects the skipped files and notes with the limits of a manifest.
 	skips Builder
 	err   error
 }
@@ -115,6 +117,9 @@ func (s *StreamWriter) entry(name string, data []byte, records map[string]string
 // Skip lists a skipped file, the kind of the reason, and the reason for people.
 func (s *StreamWriter) Skip(file, kind, why string) { s.skips.Skip(file, kind, why) }
 
+// Note lists a note on a file that was added.
+func (s *StreamWriter) Note(file, kind, text string) { s.skips.Note(file, kind, text) }
+
 // Close writes the end of the stream; the underlying writer is not closed. The receiver
 // discards a stream without an end.
 func (s *StreamWriter) Close() error {
@@ -123,6 +128,7 @@ func (s *StreamWriter) Close() error {
 	}
 	s.tail.Skipped, s.tail.MoreSkipped, s.tail.SkippedKinds = s.skips.m.Skipped, s.skips.m.MoreSkipped,
 		s.skips.m.SkippedKinds
+	s.tail.Notes, s.tail.MoreNotes = s.skips.m.Notes, s.skips.m.MoreNotes
 	body, err := json.Marshal(s.tail)
 	if err == nil {
 		err = s.entry("perdure.trailer", body, map[string]string{streamTrailer: "1"})
@@ -299,6 +305,13 @@ func (s *streamReader) trailer(h *tar.Header) error {
 		}
 	}
 	s.b.m.MoreSkipped += t.MoreSkipped
+	if err := checkNotes(t.Notes, t.MoreNotes); err != nil {
+		return fmt.Errorf("%w: trailer: %w", ErrStream, err)
+	}
+	for _, n := range t.Notes {
+		s.b.Note(n.File, n.Kind, n.Text)
+	}
+	s.b.m.MoreNotes += t.MoreNotes
 	if _, err := s.tr.Next(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: data after the trailer", ErrStream)
 	}

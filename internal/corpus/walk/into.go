@@ -10,9 +10,13 @@
 // had when it was opened, and again if the content read no longer holds. A file that keeps
 // changing is an error, or is skipped.
 //
+// Text in other encodings is converted to UTF-8, notebooks are read as their cells, and
+// commands turn other formats into text. Each such file has a note.
+//
 // # What is skipped in folders
 //
-// Nothing below a folder named .git or .perdure is read. Files that .gitignore files (and
+// Nothing below a folder named .git or .perdure is read. Files of keys and passwords, and
+// folders of dependencies or build output, are skipped unless they are named. Files that .gitignore files (and
 // .git/info/exclude) ignore are skipped. For a glob these rules only exclude whole folders:
 // logs/*.log asks for the logs, while **/*.js does not ask for node_modules. An ignored
 // file or folder that is named itself is read. The rules are read here and not by git: the
@@ -33,6 +37,9 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure/internal/corpus/charset"
+	"github.com/perdure/perdure/internal/corpus/preprocess"
 )
 
 // stdinArg is the argument for standard input, and the name of its text.
@@ -49,6 +56,13 @@ type Config struct {
 	Stdin io.Reader
 	// MaxFileBytes limits the size of a file. Zero: no limit.
 	MaxFileBytes int64
+	// Encoding is the encoding of files that are not UTF-8 and have no byte order mark. Nil: it
+	// is recognised.
+	Encoding *charset.Charset
+	// Pre are commands that turn files into text.
+	Pre preprocess.Rules
+	// NoIgnore also reads what .gitignore files name, and build folders.
+	NoIgnore bool
 }
 
 func (c Config) validate() error {
@@ -77,6 +91,16 @@ const (
 	KindGone       = "gone"       // removed meanwhile
 	KindChanged    = "changed"    // written to during every attempt to read it
 	KindName       = "name"       // a name with control characters or invalid UTF-8
+	KindEncoding   = "encoding"   // text in an encoding that is not certain, or not valid
+	KindSecret     = "secret"     // a file of keys or passwords
+	KindBuild      = "build"      // a folder of dependencies or build output
+	KindCommand    = "command"    // the command that turns it into text failed
+)
+
+// Kinds of notes on files that were read.
+const (
+	NoteConverted = "converted" // the text is not that of the bytes
+	NoteSecret    = "secret"    // it has keys or passwords, and was named
 )
 
 // Sink receives the text of each file. pack.Builder and pack.StreamWriter are sinks.
@@ -85,8 +109,11 @@ type Sink interface {
 	// fails; after that the sink continues without the text. Any other error ends the walk.
 	Add(name string, r io.Reader) error
 	// Skip receives the name of each skipped file, the kind of the reason (KindIgnored to
-	// KindName), and the reason for people.
+	// KindCommand), and the reason for people.
 	Skip(file, kind, why string)
+	// Note receives the name of a file that was added, the kind of a note (NoteConverted or
+	// NoteSecret), and the note for people.
+	Note(file, kind, text string)
 }
 
 // Error is the error of one argument.
@@ -154,6 +181,7 @@ type collector struct {
 	files   int    // files read
 	skipped int    // files skipped
 	example string // a skipped file and the reason
+	head    []byte // buffer of the beginning of a file
 }
 
 type kind int

@@ -25,6 +25,7 @@ type sink struct {
 	texts   map[string]string
 	skipped map[string]string
 	kinds   map[string]string
+	notes   map[string]string
 	// onAdd, when set, is called before a text is read; its error is Add's.
 	onAdd func(name string) error
 }
@@ -49,8 +50,11 @@ func (s *sink) Skip(file, kind, why string) {
 	s.kinds[file] = kind
 }
 
+func (s *sink) Note(file, kind, text string) { s.notes[file] = kind + ": " + text }
+
 func newSink() *sink {
-	return &sink{texts: map[string]string{}, skipped: map[string]string{}, kinds: map[string]string{}}
+	return &sink{texts: map[string]string{}, skipped: map[string]string{}, kinds: map[string]string{},
+		notes: map[string]string{}}
 }
 
 // files makes files below a new folder: the text of each by its name. A text
@@ -131,7 +135,7 @@ func TestNamesAreAsGiven(t *testing.T) {
 func TestWhatIsGivenHasToBeThere(t *testing.T) {
 	t.Parallel()
 	root := files(t, map[string]string{
-		"ok.txt": "text", "empty": "", "bin": "a\x00b", "utf16": "\xff\xfea\x00",
+		"ok.txt": "text", "empty": "", "bin": "a\x00b", "utf16": "\xff\xfea\x00\x00\xdcb\x00",
 		"junk":         strings.Repeat("\x81\x82\x83a", 100),
 		"folder/empty": "", "gone": "-> nowhere", "bad\nname": "x",
 	})
@@ -146,9 +150,9 @@ func TestWhatIsGivenHasToBeThere(t *testing.T) {
 		{"below a file", "ok.txt/x", "", "", nil},
 		{"link to nothing", "gone", "no such file", "", fs.ErrNotExist},
 		{"empty", "empty", "it is empty", "", nil},
-		{"binary", "bin", "it is binary", "convert", nil},
-		{"UTF-16", "utf16", "UTF-16", "iconv", nil},
-		{"not UTF-8", "junk", "mostly not valid UTF-8", "convert", nil},
+		{"binary", "bin", "it is binary", "--pre", nil},
+		{"invalid UTF-16", "utf16", "not UTF-16LE", "--encoding", nil},
+		{"not UTF-8", "junk", "cannot be recognised", "--encoding", nil},
 		{"no argument", "", "empty", "", nil},
 		{"no standard input", "-", "standard input is not available", "", nil},
 		{"glob without match", "*.pdf", "matches no file", "", nil},

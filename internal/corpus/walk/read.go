@@ -11,10 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/corpus/charset"
+	"github.com/perdure/perdure/internal/corpus/preprocess"
 )
 
-// sniffBytes is the size of the beginning of a file that decides whether it is text.
-const sniffBytes = 8 << 10
+// headBytes is the size of the beginning of a file that decides how it is read.
+const headBytes = 1 << 20
 
 // candidate is a file that may be read.
 type candidate struct {
@@ -22,6 +25,10 @@ type candidate struct {
 	path string
 	// named is set if the user named the file itself: its faults are errors then.
 	named bool
+	// encoding is set if another one was expected at first.
+	encoding *charset.Charset
+	// command is set if its text is what a command makes of it.
+	command string
 }
 
 // fault is why a text is not read.
@@ -68,7 +75,12 @@ func (c *collector) take(at candidate) error {
 	}
 	defer f.Close()
 	for range tries {
-		if err = c.takeOpen(at, f); !errors.Is(err, errChanged) {
+		err = c.takeOpen(at, f)
+		if again, ok := errors.AsType[*encodingError](err); ok {
+			at.encoding = &again.encoding
+			continue
+		}
+		if !errors.Is(err, errChanged) {
 			return err
 		}
 	}
@@ -98,12 +110,18 @@ func (c *collector) takeOpen(at candidate, f *os.File) error {
 	if limit := c.cfg.MaxFileBytes; limit > 0 && info.Size() > limit {
 		return c.refuse(at, tooLarge(limit))
 	}
+	before := c.files
+	if rule, ok := c.cfg.Pre.Find(at.name); ok {
+		if err = c.preprocessed(at, f, rule); c.files > before {
+			c.read[id] = struct{}{}
+		}
+		return err
+	}
 	r := io.Reader(f)
 	if info.Size() > 0 { // files of the kernel have size 0 and content
 		r = newSteady(f, info)
 	}
-	before := c.files
-	err = c.text(at, r)
+	err = c.text(at, r, f)
 	if c.files > before { // a skipped file may still be named by the user
 		c.read[id] = struct{}{}
 	}
@@ -111,29 +129,73 @@ func (c *collector) takeOpen(at candidate, f *os.File) error {
 }
 
 func (c *collector) stdin() error {
-	return c.text(candidate{name: stdinArg, named: true}, c.cfg.Stdin)
+	return c.text(candidate{name: stdinArg, named: true}, c.cfg.Stdin, nil)
 }
 
-// text checks the beginning of r and passes the text on.
-func (c *collector) text(at candidate, r io.Reader) error {
+// text finds out by the beginning of r what it is, and passes its text on. again reads other
+// places of a file, nil if that is not possible.
+func (c *collector) text(at candidate, r io.Reader, again io.ReaderAt) error {
 	src := &source{ctx: c.ctx, r: r, limit: c.cfg.MaxFileBytes}
-	head := make([]byte, sniffBytes)
-	n, err := io.ReadFull(src, head)
+	if c.head == nil {
+		c.head = make([]byte, headBytes)
+	}
+	n, err := io.ReadFull(src, c.head)
 	if src.err != nil {
 		return c.failed(at, src)
 	}
-	if f, bad := sniff(head[:n], err != nil); bad {
-		return c.refuse(at, f)
+	head, whole := c.head[:n], err != nil
+	if n == 0 || at.command != "" && whole && len(bytes.TrimSpace(head)) == 0 {
+		return c.refuse(at, emptyFault(at))
 	}
-	err = c.sink.Add(at.name, io.MultiReader(bytes.NewReader(head[:n]), src))
-	if err != nil && (src.err != nil || c.ctx.Err() != nil) {
-		return c.failed(at, src)
+	all := io.MultiReader(bytes.NewReader(head), src)
+	if at.command == "" && isNotebook(at.name, head) {
+		return c.notebook(at, all, src)
+	}
+	encoding, f := c.encodingOf(at, head, whole)
+	if f != nil {
+		return c.refuse(at, *f)
+	}
+	text := charset.NewReader(all, encoding)
+	err = c.sink.Add(at.name, text)
+	if invalid := (*charset.InvalidError)(nil); errors.As(err, &invalid) && src.err == nil {
+		return c.invalid(at, invalid, again)
 	}
 	if err != nil {
-		return fmt.Errorf("keep context %q: %w", at.name, err)
+		return c.unfinished(at, src, err)
 	}
-	c.files++
+	switch {
+	case text.Cut():
+		c.added(at, "from "+encoding.Name()+", without the incomplete character at its end")
+	case encoding.IsUTF8():
+		c.added(at, "")
+	default:
+		c.added(at, "from "+encoding.Name())
+	}
 	return nil
+}
+
+// added counts a file that the sink has, and notes how its text came to be.
+func (c *collector) added(at candidate, how string) {
+	c.files++
+	if at.command != "" {
+		how = strings.TrimSpace(fmt.Sprintf("by %q %s", at.command, how))
+	}
+	if how != "" {
+		c.sink.Note(at.name, NoteConverted, how)
+	}
+	if why := ""; at.named && at.path != "" {
+		if why = secretFile(at.path); why != "" {
+			c.sink.Note(at.name, NoteSecret, why)
+		}
+	}
+}
+
+// unfinished returns the error of a text that the sink did not take whole.
+func (c *collector) unfinished(at candidate, src *source, err error) error {
+	if src.err != nil || c.ctx.Err() != nil {
+		return c.failed(at, src)
+	}
+	return fmt.Errorf("keep context %q: %w", at.name, err)
 }
 
 // failed returns the error of a text that cannot be read to its end.
@@ -145,37 +207,6 @@ func (c *collector) failed(at candidate, src *source) error {
 		return errChanged
 	}
 	return c.refuse(at, src.fault())
-}
-
-// sniff returns why a text that begins with head is not read, if it is not; whole is set
-// if head is the whole text.
-func sniff(head []byte, whole bool) (fault, bool) {
-	if len(head) == 0 {
-		return fault{kind: KindEmpty, why: "it is empty", hint: "write text to it, or leave it out"}, true
-	}
-	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
-		return fault{kind: KindBinary, why: "it is UTF-16 text", hint: "convert it to UTF-8, for example with iconv"}, true
-	}
-	if bytes.IndexByte(head, 0) >= 0 {
-		return fault{kind: KindBinary, why: "it is binary", hint: "convert it to text first"}, true
-	}
-	invalid, runes := 0, 0
-	for rest := head; len(rest) > 0; runes++ {
-		r, size := utf8.DecodeRune(rest)
-		if r == utf8.RuneError && size == 1 {
-			if !whole && !utf8.FullRune(rest) {
-				break // cut by the end of head
-			}
-			invalid++
-		}
-		rest = rest[size:]
-	}
-	// A text in an old 8-bit encoding has some bytes that are not UTF-8.
-	if invalid*10 > runes*3 {
-		return fault{kind: KindBinary, why: "it is binary: mostly not valid UTF-8",
-			hint: "convert it to UTF-8 text first"}, true
-	}
-	return fault{}, false
 }
 
 // source reads a text and records its error, to distinguish it from an error of the sink.
@@ -211,6 +242,9 @@ func (s *source) Read(p []byte) (int, error) {
 func (s *source) fault() fault {
 	if errors.Is(s.err, errTooLarge) {
 		return tooLarge(s.limit)
+	}
+	if failed, ok := errors.AsType[*preprocess.Error](s.err); ok {
+		return commandFault(failed)
 	}
 	return fault{kind: KindUnreadable, why: "it cannot be read to its end",
 		hint: "check the disk it is on, or copy it first", err: bare(s.err)}

@@ -60,7 +60,10 @@ func (c *collector) walk(t target) error {
 	if t.kind == kindGlob && !strings.Contains(t.pattern, "**") {
 		w.depth = strings.Count(t.pattern, "/") + 1
 	}
-	top := node{path: t.path, ignore: rulesAbove(t.path)}
+	top := node{path: t.path}
+	if !c.cfg.NoIgnore {
+		top.ignore = rulesAbove(t.path)
+	}
 	if _, err := os.ReadDir(t.path); err != nil {
 		return &Error{Arg: t.arg, Msg: "the folder cannot be read", Hint: hintAccess, Err: bare(err)}
 	}
@@ -100,7 +103,9 @@ func (w *walk) folder(n node) error {
 	if err != nil {
 		return w.unreadable(n, err)
 	}
-	n.ignore = n.ignore.enter(n.path, entries)
+	if !w.c.cfg.NoIgnore {
+		n.ignore = n.ignore.enter(n.path, entries)
+	}
 	for _, e := range entries {
 		if hiddenName(e.Name()) {
 			continue
@@ -115,6 +120,12 @@ func (w *walk) folder(n node) error {
 		}
 	}
 	return nil
+}
+
+// leavesOut reports whether build folders with a name are left out: the pattern does not have
+// the name.
+func (w *walk) leavesOut(name string) bool {
+	return !w.c.cfg.NoIgnore && !slices.Contains(strings.Split(w.t.pattern, "/"), name)
 }
 
 // hiddenName reports whether a name is that of a folder that is never read.
@@ -140,6 +151,11 @@ func (w *walk) visit(n node, mode fs.FileMode) error {
 		w.c.skip(w.name(n)+"/", KindIgnored, rule)
 		return nil
 	}
+	if why := buildFolder(n.path); why != "" && w.leavesOut(path.Base(n.rel)) {
+		w.hidden = fmt.Sprintf("%q, %s", w.name(n)+"/", why)
+		w.c.skip(w.name(n)+"/", KindBuild, why)
+		return nil
+	}
 	return w.folder(n)
 }
 
@@ -155,6 +171,10 @@ func (w *walk) file(n node, mode fs.FileMode) error {
 	}
 	if !mode.IsRegular() {
 		w.c.skip(w.name(n), KindSpecial, "it is "+modeWord(mode))
+		return nil
+	}
+	if why := secretFile(n.path); why != "" {
+		w.c.skip(w.name(n), KindSecret, why)
 		return nil
 	}
 	return w.c.take(candidate{name: w.name(n), path: n.path})

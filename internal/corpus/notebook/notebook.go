@@ -1,0 +1,249 @@
+// Package notebook turns Jupyter notebooks into plain text: the sources of the cells and the text
+// of their outputs, each under a line with the number of the cell. Images, widgets and other data
+// for programs are left out and named.
+package notebook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+// MaxBytes is the size of a notebook that is read.
+const MaxBytes = 256 << 20
+
+// maxOutput is the length of the text of one output.
+const maxOutput = 64 << 10
+
+// document is a notebook of version 3 or 4.
+type document struct {
+	Version    int    `json:"nbformat"`
+	Cells      []cell `json:"cells"`
+	Worksheets []struct {
+		Cells []cell `json:"cells"`
+	} `json:"worksheets"`
+	Metadata struct {
+		Kernel   struct{ Language, Name string } `json:"kernelspec"`
+		Language struct{ Name string }           `json:"language_info"`
+	} `json:"metadata"`
+}
+
+type cell struct {
+	Kind    string   `json:"cell_type"`
+	Source  lines    `json:"source"`
+	Input   lines    `json:"input"` // version 3
+	Level   int      `json:"level"` // of a heading of version 3
+	Outputs []output `json:"outputs"`
+}
+
+type output struct {
+	Kind      string                     `json:"output_type"`
+	Text      lines                      `json:"text"`
+	Data      map[string]json.RawMessage `json:"data"`
+	Name      string                     `json:"ename"`
+	Value     string                     `json:"evalue"`
+	Traceback lines                      `json:"traceback"`
+	// Images and text of version 3.
+	PNG  lines `json:"png"`
+	JPEG lines `json:"jpeg"`
+	SVG  lines `json:"svg"`
+	HTML lines `json:"html"`
+}
+
+// lines is a text, or a list of parts of one.
+type lines string
+
+// UnmarshalJSON reads a text or a list of parts.
+func (l *lines) UnmarshalJSON(raw []byte) error {
+	var list []string
+	if json.Unmarshal(raw, &list) == nil {
+		*l = lines(strings.Join(list, ""))
+		return nil
+	}
+	var text string
+	err := json.Unmarshal(raw, &text)
+	*l = lines(text)
+	return err
+}
+
+// Render returns the text of a notebook, and whether data is one.
+func Render(data []byte) (text []byte, ok bool) {
+	var doc document
+	if !utf8.Valid(data) || json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &doc) != nil {
+		return nil, false
+	}
+	cells := doc.Cells
+	for _, sheet := range doc.Worksheets {
+		cells = append(cells, sheet.Cells...)
+	}
+	if doc.Version == 0 || len(cells) == 0 && doc.Cells == nil && doc.Worksheets == nil {
+		return nil, false
+	}
+	var b bytes.Buffer
+	language := doc.Metadata.Language.Name
+	if language == "" {
+		language = doc.Metadata.Kernel.Language
+	}
+	fmt.Fprintf(&b, "[notebook: %s%s]\n", human.Count(len(cells), "cell"), prefixed(", ", language))
+	for i := range cells {
+		cells[i].render(&b, i+1)
+	}
+	return b.Bytes(), true
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func (c *cell) render(b *bytes.Buffer, number int) {
+	fmt.Fprintf(b, "\n[cell %d: %s]\n", number, c.Kind)
+	source := string(c.Source) + string(c.Input)
+	if c.Level > 0 {
+		source = strings.Repeat("#", min(c.Level, 6)) + " " + source
+	}
+	write(b, withoutData(source))
+	for i := range c.Outputs {
+		fmt.Fprintf(b, "[cell %d: output]\n", number)
+		c.Outputs[i].render(b)
+	}
+}
+
+// write writes a text with a newline at its end.
+func write(b *bytes.Buffer, text string) {
+	b.WriteString(text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+}
+
+func (o *output) render(b *bytes.Buffer) {
+	o.addOldForms()
+	text := string(o.Text)
+	shown := ""
+	for _, kind := range []string{"text/plain", "text/markdown", "text/latex", "text/html"} {
+		if raw, ok := o.Data[kind]; ok && text == "" {
+			text, shown = textOf(raw), kind
+		}
+	}
+	if o.Name != "" || o.Value != "" {
+		text = string(o.Traceback)
+		if text == "" {
+			text = o.Name + ": " + o.Value
+		}
+	}
+	write(b, bounded(withoutData(plain(text))))
+	for _, kind := range slices.Sorted(maps.Keys(o.Data)) {
+		if kind != shown && (!strings.HasPrefix(kind, "text/") || shown == "") {
+			fmt.Fprintf(b, "[%s of %s, left out]\n", kind, human.Size(int64(len(o.Data[kind]))))
+		}
+	}
+}
+
+// addOldForms adds the data of version 3.
+func (o *output) addOldForms() {
+	for kind, text := range map[string]lines{"image/png": o.PNG, "image/jpeg": o.JPEG, "image/svg+xml": o.SVG,
+		"text/html": o.HTML} {
+		if text == "" {
+			continue
+		}
+		if o.Data == nil {
+			o.Data = make(map[string]json.RawMessage)
+		}
+		if raw, err := json.Marshal(string(text)); err == nil {
+			o.Data[kind] = raw
+		}
+	}
+}
+
+func textOf(raw json.RawMessage) string {
+	var l lines
+	if json.Unmarshal(raw, &l) != nil {
+		return ""
+	}
+	return string(l)
+}
+
+// plain returns a text as a terminal shows it at last: without colours, and of a line that was
+// written again and again the last state.
+func plain(text string) string {
+	text = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]").ReplaceAllString(text, "")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !strings.Contains(text, "\r") {
+		return text
+	}
+	all := strings.Split(text, "\n")
+	for i, line := range all {
+		line = strings.TrimRight(line, "\r")
+		all[i] = line[strings.LastIndexByte(line, '\r')+1:]
+	}
+	return strings.Join(all, "\n")
+}
+
+const (
+	// leastData is the length of encoded data that is left out, leastLine that of its lines.
+	leastData = 2048
+	leastLine = 60
+)
+
+// withoutData replaces encoded data in a text by its size.
+func withoutData(text string) string {
+	if len(text) < leastData {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		n := dataLen(text)
+		if n >= leastData {
+			fmt.Fprintf(&b, "[%s of encoded data, left out]", human.Size(int64(n)))
+			text = text[n:]
+			continue
+		}
+		n = min(n+1, len(text)) // with the character that ends it
+		b.WriteString(text[:n])
+		text = text[n:]
+	}
+	return b.String()
+}
+
+// dataLen returns the length of the base64 at the beginning of a text. It may have line breaks
+// after long lines.
+func dataLen(text string) int {
+	line := 0
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=':
+			line++
+		case c == '\n' && line >= leastLine:
+			line = 0
+		default:
+			return i
+		}
+	}
+	return len(text)
+}
+
+// bounded returns the beginning and the end of a long text.
+func bounded(text string) string {
+	if len(text) <= maxOutput {
+		return text
+	}
+	head, tail := maxOutput*3/4, len(text)-maxOutput/4
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s\n[%s of output, left out]\n%s", text[:head], human.Size(int64(tail-head)), text[tail:])
+}
