@@ -154,7 +154,8 @@ func (r *randomRun) run() {
 	if err := os.WriteFile(file, []byte(prices), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	r.b.how = []string{"--merge", "merge", "--chunk-tokens", "700", "--max-output-tokens", fmt.Sprint(maxAnswer), "--planner", "split",
+	r.b.how = []string{"--merge", "merge",
+		"--chunk-tokens", "700", "--max-output-tokens", fmt.Sprint(maxAnswer), "--planner", "split",
 		"--concurrency", fmt.Sprint(1 + r.rng.IntN(16))}
 	r.choose()
 	kills := r.rng.IntN(3)

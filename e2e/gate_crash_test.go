@@ -30,7 +30,8 @@ func exitOf(err error) int {
 func gateBed(t *testing.T, dsn string) (b *bed, up *atomic.Bool, env []string) {
 	t.Helper()
 	b = newBed(t, "hash")
-	b.how = []string{"--merge", "merge", "--chunk-tokens", "1300", "--model", "openai:scripted,mock:status=500", "--call-retries", "0",
+	b.how = []string{"--merge", "merge",
+		"--chunk-tokens", "1300", "--model", "openai:scripted,mock:status=500", "--call-retries", "0",
 		"--max-attempts", "1"}
 	up = new(atomic.Bool)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +92,8 @@ func (b *bed) oneGate(dsn string, answered bool) perdure.TreeID {
 // after it: there is one gate and one answer, and no recorded call is sent again.
 func TestKillAtGate(t *testing.T) {
 	t.Parallel()
-	want := baseline(t, "--merge", "merge", "--chunk-tokens", "1300")
+	want := baseline(t, "--merge", "merge",
+		"--chunk-tokens", "1300")
 	stores := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
 		"postgres": testdb.PostgresStore}
 	for name, store := range stores {

@@ -14,7 +14,8 @@ import (
 
 // budgetOf are the flags of a run that its budget stops.
 func budgetOf(calls int, how ...string) []string {
-	return append([]string{"--merge", "merge", "--chunk-tokens", "1000", "--max-children", "4", "--budget-calls", fmt.Sprint(calls)}, how...)
+	return append([]string{"--merge", "merge",
+		"--chunk-tokens", "1000", "--max-children", "4", "--budget-calls", fmt.Sprint(calls)}, how...)
 }
 
 // stopped runs a tree until its budget stops it.
@@ -118,7 +119,8 @@ func TestResumeOfManyParts(t *testing.T) {
 		return exitOf(err), string(raw), time.Since(began)
 	}
 	status, out, took := run("run", "What is spoken of?", "--context", "many*.txt", "--model", "openai:scripted",
-		"--merge", "merge", "--chunk-tokens", "8000", "--budget-calls", fmt.Sprint(15*megabytes), "--concurrency", "8", "--max-nodes", "100000")
+		"--merge", "merge",
+		"--chunk-tokens", "8000", "--budget-calls", fmt.Sprint(15*megabytes), "--concurrency", "8", "--max-nodes", "100000")
 	trees := b.trees()
 	if len(trees) != 1 || trees[0].State != perdure.Partial || status != 3 {
 		t.Fatalf("exit status %d\n%s", status, out)

@@ -214,7 +214,8 @@ const partNumber = "The documents are part %d of %d of a larger text.\n\n"
 const markedPartInstruction = "The documents are a part of a larger text; the other parts are read separately, each " +
 	"once, and the answers are put together: counts and sums are added. The task is behind the documents. Answer it for " +
 	"this part alone. Text under a heading with \"repeated for context, already counted\" belongs to the part before: " +
-	"use it to understand the rest, and do not count, add or list anything in it. If nothing in this part helps, reply with " +
+	"use it to understand the rest, and do not count, add or list anything in it. If nothing in this " +
+	"part helps, reply with " +
 	"exactly: " + nothingHere
 
 // partInstruction returns the text for a model that sees only a part of the context.
