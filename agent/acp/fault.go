@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
-	"github.com/perdure/perdure/internal/text/lazyregexp"
+	"github.com/perdure/perdure/internal/text/resettime"
 	"github.com/perdure/perdure/model"
 )
 
@@ -54,9 +53,6 @@ var failureWords = sync.OnceValue(func() []wordsOf {
 	}
 })
 
-var waitWords = lazyregexp.New(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,` +
-	`7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
-
 // kindOfText returns the kind of failure that a message describes; empty when
 // they do not say.
 func kindOfText(text string) agent.Kind {
@@ -70,24 +66,12 @@ func kindOfText(text string) agent.Kind {
 
 // waitOf finds how long an agent says to wait; 0 when it does not.
 func waitOf(text string) time.Duration {
-	m := waitWords().FindStringSubmatch(text)
-	if m == nil {
+	now := time.Now()
+	until := resettime.In(text, now)
+	if until.IsZero() {
 		return 0
 	}
-	n, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return 0
-	}
-	unit := time.Second
-	switch c := strings.ToLower(m[2]); {
-	case strings.HasPrefix(c, "ms"), strings.HasPrefix(c, "milli"):
-		unit = time.Millisecond
-	case strings.HasPrefix(c, "m"):
-		unit = time.Minute
-	case strings.HasPrefix(c, "h"):
-		unit = time.Hour
-	}
-	return time.Duration(n * float64(unit))
+	return until.Sub(now)
 }
 
 // kindOfWord translates the names vendors have for kinds of failures in an

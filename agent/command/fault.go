@@ -8,8 +8,12 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/resettime"
 	"github.com/perdure/perdure/model"
 )
+
+// maxWait is the longest wait that is accepted; longer ones are taken for errors.
+const maxWait = 60 * 24 * time.Hour
 
 // maxMessage is the longest message of an error; agents print whole bodies.
 const maxMessage = 600
@@ -74,7 +78,7 @@ func signs() []sign {
 // provider's answer, 0 when unknown.
 func classify(text string, status int, now time.Time) *agent.Error {
 	lower := strings.ToLower(text)
-	e := &agent.Error{Kind: kindOf(lower, status), Msg: message(text), Until: untilIn(text, now)}
+	e := &agent.Error{Kind: kindOf(lower, status), Msg: message(text), Until: resettime.In(text, now)}
 	if e.Kind == agent.KindQuota && !e.Until.IsZero() {
 		e.Kind = agent.KindRateLimit // a quota that comes back by itself
 	}
