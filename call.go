@@ -96,7 +96,26 @@ const (
 	sqlCallTimes = `SELECT COUNT(*), COALESCE(SUM(ended_at - started_at), 0) FROM (
 		SELECT started_at, ended_at FROM call WHERE model = $1 AND tries > 0 AND state = ` + sqldb.SQLCallCompleted + `
 			AND id > (SELECT COALESCE(MAX(id), 0) FROM call) - $2 ORDER BY id DESC LIMIT $3 + 0) AS last`
+	// answeredTrees bounds the trees whose calls are searched.
+	answeredTrees      = 100
+	sqlAnsweredConfigs = `SELECT t.config FROM tree t WHERE t.id IN (SELECT tree FROM call WHERE model = $1 AND tries > 0
+			AND state = ` + sqldb.SQLCallCompleted + ` AND id > (SELECT COALESCE(MAX(id), 0) FROM call) - $2
+			AND started_at >= COALESCE(t.reopened_at, 0))
+		ORDER BY t.id DESC LIMIT $3 + 0`
 )
+
+// AnsweredConfigs returns the configurations of the newest trees in which a model answered, since
+// they have these configurations.
+func (s *Store) AnsweredConfigs(ctx context.Context, model string) ([]json.RawMessage, error) {
+	var list []json.RawMessage
+	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
+		var config string
+		err := scan(&config)
+		list = append(list, json.RawMessage(config))
+		return err
+	}, sqlAnsweredConfigs, model, recentCalls, answeredTrees)
+	return list, wrap("read answered calls", err)
+}
 
 // MeanCallTime returns the mean time of the last calls to a model that were answered, at
 // most so many. known is false if there is none among the last calls of the store.

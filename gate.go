@@ -21,6 +21,7 @@ const (
 	GateStuck         GateKind = "stuck_loop"
 	GateFalseAlarm    GateKind = "false_positive"
 	GateBudget        GateKind = "budget"
+	GateRateLimit     GateKind = "rate_limit"
 	GateReassignment  GateKind = "reassignment"
 	GateHonestExit    GateKind = "honest_exit"
 	GateClarification GateKind = "clarification"

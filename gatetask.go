@@ -21,7 +21,7 @@ const (
 		ON CONFLICT (task) DO UPDATE SET gate = excluded.gate, why = excluded.why, answer = '', answered_by = '', text = ''`
 	sqlGateTasks = `SELECT g.task, g.why FROM gate_task g JOIN task_hot h ON h.id = g.task
 		WHERE g.tree = $1 AND g.gate = $2 AND g.answer = '' AND h.state = ` + dbWaiting + ` ORDER BY g.task LIMIT $3 + 0`
-	sqlGateAnswer    = `SELECT answer, answered_by, text, why FROM gate_task WHERE task = $1`
+	sqlGateAnswer    = `SELECT gate, answer, answered_by, text, why FROM gate_task WHERE task = $1`
 	sqlAnswerWaiting = `UPDATE gate_task SET answer = $2, answered_by = $3, text = $4 WHERE task = $1 AND answer = ''`
 	sqlRunnable      = `SELECT EXISTS (SELECT 1 FROM tree t JOIN tree_stat s ON s.tree = t.id
 		WHERE t.name = $1 AND (s.running > 0 OR EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.ready_at IS NOT NULL)))`
@@ -90,6 +90,8 @@ func (b *batch) resumeTask(ctx context.Context, tree int64, task TaskID) error {
 
 // GateAnswer is the answer for a task that waited at a gate.
 type GateAnswer struct {
+	// Gate is the number of the gate.
+	Gate int
 	// Answer is empty for a task that never waited, or still does.
 	Answer, By string
 	// Text is the result that the user wrote, Why the reason why the task waited.
@@ -99,7 +101,7 @@ type GateAnswer struct {
 // GateAnswer returns the answer for the task when it last waited at a gate.
 func (l *Lease) GateAnswer(ctx context.Context) (GateAnswer, error) {
 	var a GateAnswer
-	err := l.s.db.QueryRow(ctx, sqlGateAnswer, []any{int64(l.Task.ID)}, &a.Answer, &a.By, &a.Text, &a.Why)
+	err := l.s.db.QueryRow(ctx, sqlGateAnswer, []any{int64(l.Task.ID)}, &a.Gate, &a.Answer, &a.By, &a.Text, &a.Why)
 	return a, wrap("read gate", ignoreNoRows(err))
 }
 

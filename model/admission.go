@@ -36,6 +36,12 @@ type admission struct {
 	// provider does not say how long; each fruitless one doubles it.
 	first, longest time.Duration
 	waiting        []chan struct{}
+	// untilAnswer is the most calls in flight while proven is not set, 0 for no limit. proven is
+	// set by an answer that begins, until a fault of the endpoint.
+	untilAnswer int
+	proven      bool
+	// outage is the time in which the server refuses connections.
+	outage outage
 	// news is closed, and replaced, when a pause begins or grows longer.
 	news chan struct{}
 	// wake lets the first ones in when the pause ends; it is stopped when
@@ -116,15 +122,21 @@ func (a *admission) giveUp(turn chan struct{}) {
 	a.admit()
 }
 
-// leave gives a ticket back. answered says whether the call got an answer.
-func (a *admission) leave(answered bool) {
+// leave gives a ticket back, with what the call showed.
+func (a *admission) leave(learned lesson) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inflight--
-	if answered {
+	switch learned {
+	case nothing:
+	case answered:
 		a.answers++
-		a.fruitless = 0
+		a.fruitless, a.proven = 0, true
 		a.grow()
+	case reached:
+		a.proven = true
+	case faulty:
+		a.proven = false
 	}
 	a.admit()
 }
@@ -201,6 +213,9 @@ func (a *admission) progress(t ticket) bool {
 
 // free reports whether one more may be sent now. The caller holds mu.
 func (a *admission) free() bool {
+	if a.untilAnswer > 0 && !a.proven && a.inflight >= a.untilAnswer {
+		return false
+	}
 	return !time.Now().Before(a.until) && (a.limit == 0 || a.inflight < a.limit)
 }
 

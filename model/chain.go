@@ -139,10 +139,15 @@ func (c *Chain) failed(failures []*Error, tries int) *Error {
 	}
 	last := failures[len(failures)-1]
 	e := &Error{Kind: last.Kind, Status: last.Status, Hint: last.Hint, Detail: last.Detail, Tries: tries,
-		Usage: last.Usage}
+		Usage: last.Usage, Permanent: true}
 	for _, f := range slices.Backward(failures) {
-		if f.Retryable() {
-			e.Kind, e.Status, e.RetryAfter, e.Hint = f.Kind, f.Status, f.RetryAfter, f.Hint
+		e.Permanent = e.Permanent && f.Permanent
+		if !f.Retryable() {
+			continue
+		}
+		e.Kind, e.Status, e.Hint = f.Kind, f.Status, f.Hint
+		if e.RetryAfter == 0 || f.RetryAfter < e.RetryAfter { // that of the first that can be asked again
+			e.RetryAfter = f.RetryAfter
 		}
 	}
 	texts := make([]string, len(failures))

@@ -6,15 +6,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/resettime"
 )
 
 // idleConnections is how many connections are kept for the next calls; Go's
@@ -22,7 +23,7 @@ import (
 const idleConnections = 256
 
 // maxRetryAfter keeps absurd figures from overflowing.
-const maxRetryAfter = 24 * time.Hour
+const maxRetryAfter = 60 * 24 * time.Hour
 
 // EndpointConfig configures [NewEndpoint].
 type EndpointConfig struct {
@@ -147,13 +148,27 @@ func (e *Endpoint) secrets() []string {
 func (e *Endpoint) Refused(resp *http.Response, fault Fault) *Error {
 	text := fault.Text()
 	text = cmp.Or(text, http.StatusText(resp.StatusCode))
+	fault.RetryAfter = cmp.Or(retryAfter(resp), fault.RetryAfter, fault.wait(time.Now()))
+	kind := fault.Kind(resp.StatusCode)
 	limit, _ := fault.TokenLimit(resp.StatusCode)
 	return &Error{
 		Limit: limit,
-		Kind:  fault.Kind(resp.StatusCode), Status: resp.StatusCode,
-		RetryAfter: cmp.Or(RetryAfter(resp.Header, time.Now(), maxRetryAfter), fault.RetryAfter),
-		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
+		Kind:  kind, Status: resp.StatusCode, RetryAfter: fault.RetryAfter, AboutText: fault.aboutText(kind),
+		Msg: fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
 	}
+}
+
+// retryAfter reads the headers of a reply. The limits that every reply names count only for a refused
+// request.
+func retryAfter(resp *http.Response) time.Duration {
+	h := resp.Header
+	if resp.StatusCode != http.StatusTooManyRequests {
+		h = http.Header{}
+		for _, name := range []string{"Date", "Retry-After", "Retry-After-Ms"} {
+			h[name] = resp.Header[name]
+		}
+	}
+	return RetryAfter(h, time.Now(), maxRetryAfter)
 }
 
 // Unreachable is the error of a request that got no reply.
@@ -166,14 +181,25 @@ func (e *Endpoint) Unreachable(ctx context.Context, err error) *Error {
 		return own
 	}
 	own = &Error{
-		Kind: KindUnavailable, Msg: "reach " + e.Where(), Err: e.RedactError(innermost(err)),
-		Hint: fmt.Sprintf("check that a server runs at %s; the address is set with %s", e.base.Redacted(), e.cfg.URLVariable),
+		Kind: KindUnavailable, Msg: "reach " + e.Where(), Err: e.RedactError(innermost(err)), Hint: e.hintStart(),
 	}
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	_, record := errors.AsType[tls.RecordHeaderError](err)
-	if unverified || record || strings.Contains(err.Error(), "HTTP response to HTTPS client") {
-		own.Kind = KindInvalid
-		own.Hint = "check the certificate, and whether the base URL begins with http:// or https://; " + own.Hint
+	unresolved, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case unverified:
+		own.Kind = KindNotFound
+		own.Hint = "the server's certificate is not trusted: add its authority to the system's certificates " +
+			"(SSL_CERT_FILE), or correct the address, which is set with " + e.cfg.URLVariable
+	case record || strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		own.Kind = KindNotFound
+		own.Hint = fmt.Sprintf("the server speaks no TLS: use http:// in place of https:// (%s)", e.cfg.URLVariable)
+	case errors.Is(err, syscall.ECONNREFUSED), strings.Contains(err.Error(), "actively refused"): // as Windows says it
+		own.Kind = KindRefused
+	case ok && unresolved.IsNotFound:
+		own.Kind = KindRefused
+		own.Hint = fmt.Sprintf("check the name of the host %q and the network; the address is set with %s", e.base.Hostname(),
+			e.cfg.URLVariable)
 	}
 	return own
 }
@@ -198,36 +224,16 @@ func (e *Endpoint) BrokeOff(n int, err error) *Error {
 // Unexpected is the error of a reply that is not an answer of the protocol.
 func (e *Endpoint) Unexpected(protocol string, err error) *Error {
 	return &Error{
-		Kind: KindUnavailable, Msg: e.Where(), Err: e.RedactError(err),
-		Hint: fmt.Sprintf("check that the base URL is that of a server that speaks the %s protocol (%s)", protocol,
-			e.cfg.URLVariable),
+		Kind: KindUnavailable, Msg: e.Where(), Err: e.RedactError(err), Foreign: true,
+		Hint: fmt.Sprintf("check that the base URL is that of a server that speaks the %s protocol%s", protocol,
+			e.suggestURL()),
 	}
 }
 
-// RetryAfter reads how long a server asks to wait: milliseconds, seconds or a
-// date; 0 when the headers are missing or invalid. The result is at most longest.
+// RetryAfter reads how long the headers of a server ask to wait, 0 if they do not say. The result is at
+// most longest.
 func RetryAfter(h http.Header, now time.Time, longest time.Duration) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return seconds(ms/1000, longest)
-	}
-	value := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(value, 64); err == nil {
-		return seconds(s, longest)
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return seconds(date.Sub(now).Seconds(), longest)
-	}
-	return 0
-}
-
-func seconds(s float64, longest time.Duration) time.Duration {
-	switch {
-	case math.IsNaN(s) || s <= 0:
-		return 0
-	case s >= longest.Seconds():
-		return longest
-	}
-	return time.Duration(s * float64(time.Second))
+	return min(resettime.Header(h, now), longest)
 }
 
 // NewHTTPClient returns a client for many calls at once: it keeps connections

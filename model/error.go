@@ -20,14 +20,19 @@ const (
 	// KindTooLong: the request is longer than the model reads; a shorter one may
 	// do (HTTP 413, and 400 where the server says so).
 	KindTooLong Kind = "too_long"
-	// KindAuth: the key is missing, wrong or not allowed to do this (401, 403).
+	// KindAuth: the key is missing, wrong or not allowed to do this (401, 403, 407, 451).
 	KindAuth Kind = "auth"
-	// KindNotFound: no such model, address or program (404).
+	// KindNotFound: no such model, address or program (404, 405, 410, 501, and what is no server of
+	// the protocol).
 	KindNotFound Kind = "not_found"
+	// KindQuota: the account has no credit or quota left; waiting does not help (402, and other
+	// statuses where the server says so).
+	KindQuota Kind = "quota"
+	// KindRefused: no connection can be made: it is refused, or the name is not resolved.
+	KindRefused Kind = "refused"
 	// KindRateLimit: too many requests; everybody has to wait (429).
 	KindRateLimit Kind = "rate_limit"
-	// KindUnavailable: the model cannot answer now (408, 409, 5xx, connection
-	// refused or reset, name not resolved).
+	// KindUnavailable: the model cannot answer now (408, 409, 5xx, connection reset).
 	KindUnavailable Kind = "unavailable"
 	// KindCut: the answer began and broke off.
 	KindCut Kind = "cut"
@@ -58,6 +63,8 @@ type Error struct {
 	Status int
 	// RetryAfter is how long the provider asked to wait; 0 when it did not.
 	RetryAfter time.Duration
+	// Permanent is set if all requests of the run to this model fail so; see [Faults].
+	Permanent bool
 	// Tries is how many requests were sent; 0 means one, by a Model that does
 	// not retry.
 	Tries int
@@ -76,6 +83,10 @@ type Error struct {
 	Detail string
 	// Thoughts are what the model thought before it failed; may be empty.
 	Thoughts string
+	// AboutText is set if the text of the request is refused: other requests may be answered.
+	AboutText bool
+	// Foreign is set if the reply is not one of the protocol.
+	Foreign bool
 	// Err is the cause; may be nil.
 	Err error
 }
@@ -105,7 +116,7 @@ func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindRateLimit, KindUnavailable, KindCut, KindTimeout, KindEmpty:
 		return true
-	case KindInvalid, KindTooLong, KindAuth, KindNotFound, KindThoughts, KindTooLarge, KindFailed,
+	case KindInvalid, KindTooLong, KindAuth, KindNotFound, KindQuota, KindRefused, KindThoughts, KindTooLarge, KindFailed,
 		KindCanceled:
 		return false
 	}
@@ -115,9 +126,13 @@ func (e *Error) Retryable() bool {
 // KindOfStatus returns the kind of failure that an HTTP status means.
 func KindOfStatus(status int) Kind {
 	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusProxyAuthRequired,
+		status == http.StatusUnavailableForLegalReasons:
 		return KindAuth
-	case status == http.StatusNotFound:
+	case status == http.StatusPaymentRequired:
+		return KindQuota
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusGone,
+		status == http.StatusNotImplemented:
 		return KindNotFound
 	case status == http.StatusRequestEntityTooLarge:
 		return KindTooLong

@@ -13,9 +13,6 @@ const HintTooLong = "the request is too long for the model: set a smaller contex
 // Kind returns the kind of failure of a reply with an HTTP status and this fault.
 func (f Fault) Kind(status int) Kind {
 	kind := KindOfStatus(status)
-	if kind == KindInvalid && f.Type == "API_KEY_INVALID" { // Gemini answers 400
-		return KindAuth
-	}
 	limit, passed := f.TokenLimit(status)
 	switch {
 	case passed && limit.Output:
@@ -23,7 +20,7 @@ func (f Fault) Kind(status int) Kind {
 	case passed:
 		return KindTooLong
 	}
-	return kind
+	return f.signs(status, kind)
 }
 
 // Text is what the fault says, short and in one line, with the field of the request that it names.

@@ -22,10 +22,11 @@ const (
 	DefaultMaxResponseBytes = 10 << 20
 	DefaultInitialBackoff   = 500 * time.Millisecond
 	DefaultMaxBackoff       = 60 * time.Second
-	// DefaultMaxRetryAfter caps what a provider may ask for with Retry-After:
-	// some name the end of the day, and a person who tops up the account does
-	// not want to wait for it.
-	DefaultMaxRetryAfter = 10 * time.Minute
+	// DefaultMaxPause is the longest wait that a provider may ask for: some name the end of the
+	// day.
+	DefaultMaxPause = 30 * time.Minute
+	// DefaultPatience is how long a server that answered before may refuse connections.
+	DefaultPatience = 5 * time.Minute
 )
 
 // GuardedConfig configures [NewGuarded].
@@ -56,12 +57,22 @@ type GuardedConfig struct {
 	// 0: DefaultInitialBackoff, DefaultMaxBackoff.
 	InitialBackoff time.Duration
 	MaxBackoff     time.Duration
-	// MaxRetryAfter caps Retry-After. 0: DefaultMaxRetryAfter.
-	MaxRetryAfter time.Duration
-	// MaxPause is the longest rate-limit pause to wait for; 0: any. While one
-	// lasts longer, calls fail at once with KindRateLimit, so that a [Chain] can
-	// ask another model.
+	// MaxPause is the longest wait that a provider may ask for, with a rate limit or another
+	// failure. 0: DefaultMaxPause; negative: any. While a pause lasts longer, calls fail at once
+	// with KindRateLimit and the rest of it as RetryAfter.
 	MaxPause time.Duration
+	// Patience is how long to wait for a server that answered before and refuses connections.
+	// 0: DefaultPatience; negative: it is not waited for.
+	Patience time.Duration
+	// Answered, when set, reports whether the server answered in an earlier process. It has to be
+	// safe for concurrent use.
+	Answered func(context.Context) bool
+	// UntilAnswer is how many requests may be in flight until the first answer, and after a
+	// permanent fault until the next one. 0: as many as Concurrency.
+	UntilAnswer int
+	// HasFallback is set if another model is asked instead: permanent faults are then not
+	// repeated, and a server that refuses connections is not waited for.
+	HasFallback bool
 	// OnPause, when set, is called when a rate limit stops all calls. It must not
 	// block and has to be safe for concurrent use.
 	OnPause func(until time.Time, reason string)
@@ -101,8 +112,9 @@ func NewGuarded(cfg GuardedConfig) (*Guarded, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff),
-		closedOnly: new(atomic.Bool)}, nil
+	a := newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff)
+	a.untilAnswer = cfg.UntilAnswer
+	return &Guarded{cfg: cfg, admission: a, closedOnly: new(atomic.Bool)}, nil
 }
 
 // Variant returns a Guarded with other limits that shares the pauses and the
@@ -124,7 +136,8 @@ func (c GuardedConfig) withDefaults() GuardedConfig {
 	c.MaxResponseBytes = cmp.Or(c.MaxResponseBytes, DefaultMaxResponseBytes)
 	c.InitialBackoff = cmp.Or(c.InitialBackoff, DefaultInitialBackoff)
 	c.MaxBackoff = cmp.Or(c.MaxBackoff, DefaultMaxBackoff)
-	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, DefaultMaxRetryAfter)
+	c.MaxPause = cmp.Or(c.MaxPause, DefaultMaxPause)
+	c.Patience = cmp.Or(c.Patience, DefaultPatience)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
@@ -143,8 +156,7 @@ func (c GuardedConfig) validate() error {
 	check(c.MaxResponseBytes > 0, "MaxResponseBytes is below 1")
 	check(c.InitialBackoff > 0, "InitialBackoff is not above 0")
 	check(c.MaxBackoff >= c.InitialBackoff, "MaxBackoff is below InitialBackoff")
-	check(c.MaxRetryAfter > 0, "MaxRetryAfter is not above 0")
-	check(c.MaxPause >= 0, "MaxPause is below 0")
+	check(c.UntilAnswer >= 0, "UntilAnswer is below 0")
 	return errors.Join(errs...)
 }
 
@@ -165,16 +177,21 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 	p := g.newPatience()
 	var last *Error
 	for try := 1; ; try++ {
-		t, err := g.admission.enter(ctx, g.cfg.MaxPause)
+		t, err := g.admission.enter(ctx, max(g.cfg.MaxPause, 0))
 		if errors.Is(err, errPaused) {
 			return nil, g.paused(try-1, last)
 		}
 		if err != nil {
 			return nil, canceled(ctx, try-1)
 		}
+		if fault := req.Faults.standing(g.admission); fault != nil {
+			g.admission.leave(nothing)
+			fault.Tries = try - 1
+			return nil, fault
+		}
 		if req.OnSend != nil {
 			if err := req.OnSend(ctx, g.cfg.Name); err != nil {
-				g.admission.leave(false)
+				g.admission.leave(nothing)
 				return nil, Stopped(err, try-1)
 			}
 		}
@@ -192,38 +209,64 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 			return nil, Stopped(err, try)
 		}
 		g.tellRetry(retry)
-		if retry.Err.Kind == KindRateLimit {
-			continue // the pause is the wait
-		}
-		if !sleep(ctx, retry.Wait) {
-			return nil, canceled(ctx, try)
+		if err := g.wait(ctx, req, p, retry); err != nil {
+			err.Tries = try
+			return nil, err
 		}
 	}
 }
 
+// wait waits until the next try. The error ends the call.
+func (g *Guarded) wait(ctx context.Context, req *Request, p *patience, r Retry) *Error {
+	switch {
+	case r.Err.Kind == KindRateLimit:
+		return nil // the pause is the wait
+	case r.Err.Kind == KindRefused && !p.waitsSince.IsZero():
+		return g.awaitServer(ctx, req, r.Err, p.waitsSince)
+	case !sleep(ctx, r.Wait):
+		return canceled(ctx, r.Try)
+	}
+	return nil
+}
+
+// The tries for one answer after failures that mostly come again.
+const (
+	maxRepeats      = 1 // of a fault amid answers, which can be a proxy's, and of an empty answer
+	maxRefusedTries = 3
+)
+
 // patience is what is left of it for one answer.
 type patience struct {
 	tries, timeouts int
-	// thoughts is how often a reply of thoughts only is asked for again.
-	thoughts int
-	waits    backoff.ExponentialBackOff
+	// repeats is how many requests failed in a way that mostly comes again, refused how many got no
+	// connection.
+	repeats, refused int
+	// waitsSince is since when a server that refuses connections is waited for, zero if it is not.
+	waitsSince time.Time
+	backoff    backoff.ExponentialBackOff
 }
 
 func (g *Guarded) newPatience() *patience {
-	p := &patience{tries: g.cfg.MaxTries, timeouts: g.cfg.MaxTimeouts, thoughts: 1, waits: backoff.ExponentialBackOff{
+	p := &patience{tries: g.cfg.MaxTries, timeouts: g.cfg.MaxTimeouts, backoff: backoff.ExponentialBackOff{
 		InitialInterval:     g.cfg.InitialBackoff,
 		RandomizationFactor: backoff.DefaultRandomizationFactor,
 		Multiplier:          2,
 		MaxInterval:         g.cfg.MaxBackoff,
 	}}
-	p.waits.Reset()
+	p.backoff.Reset()
 	return p
 }
 
+// spent reports whether a request that failed is not sent again.
 func (p *patience) spent(failure *Error) bool {
-	if failure.Kind == KindThoughts {
-		p.thoughts--
-		return p.thoughts < 0 || p.tries <= 0
+	if failure.Permanent {
+		return true
+	}
+	switch failure.Kind {
+	case KindRefused:
+		return p.waitsSince.IsZero() && (p.refused >= maxRefusedTries || p.tries <= 0)
+	case KindAuth, KindNotFound, KindQuota, KindEmpty, KindThoughts:
+		return p.repeats > maxRepeats || p.tries <= 0
 	}
 	return !failure.Retryable() || p.tries <= 0 || p.timeouts <= 0
 }
@@ -231,22 +274,50 @@ func (p *patience) spent(failure *Error) bool {
 // try sends one request with a ticket, which it gives back; a rate limit stops
 // the others before the place is given to the next one.
 func (g *Guarded) try(ctx context.Context, req *Request, t ticket, p *patience) (resp *Response, retry Retry) {
-	defer func() { g.admission.leave(resp != nil) }()
-	resp, failure := g.once(ctx, req)
+	learned := nothing
+	defer func() { g.admission.leave(learned) }()
+	resp, failure := g.once(ctx, g.watched(req))
 	if failure == nil {
+		learned = answered
+		req.Faults.noteAnswer(g.admission)
 		return resp, Retry{}
 	}
+	learned = lessonOf(failure)
+	g.count(ctx, t, p, failure)
+	stops := req.Faults.note(g.admission, failure, g.cfg.HasFallback)
+	if failure.Kind == KindRateLimit {
+		return nil, Retry{Wait: g.pauseAll(t, failure, failure.RetryAfter), Err: failure}
+	}
+	retry = Retry{Wait: max(p.backoff.NextBackOff(), failure.RetryAfter), Err: failure}
+	if learned == faulty && !stops && p.waitsSince.IsZero() && !g.cfg.HasFallback {
+		g.admission.hold(retry.Wait, g.cfg.Name+": "+failure.Error())
+	}
+	return nil, retry
+}
+
+// count counts a failed request.
+func (g *Guarded) count(ctx context.Context, t ticket, p *patience, failure *Error) {
 	if failure.Kind == KindTimeout {
 		p.timeouts--
 	}
 	if failure.Kind != KindRateLimit || !g.admission.progress(t) {
 		p.tries--
 	}
-	asked := min(failure.RetryAfter, g.cfg.MaxRetryAfter)
-	if failure.Kind == KindRateLimit {
-		return nil, Retry{Wait: g.pauseAll(t, failure, asked), Err: failure}
+	switch failure.Kind {
+	case KindAuth, KindNotFound, KindQuota:
+		if p.repeats++; !g.admission.hasAnswered() || g.cfg.HasFallback {
+			p.repeats = maxRepeats + 1
+		}
+	case KindEmpty, KindThoughts:
+		p.repeats++
+	case KindRefused:
+		if p.refused++; g.cfg.HasFallback {
+			p.refused = maxRefusedTries
+		}
+		if p.waitsSince.IsZero() && g.waitsForServer(ctx) {
+			p.waitsSince = time.Now()
+		}
 	}
-	return nil, Retry{Wait: max(p.waits.NextBackOff(), asked), Err: failure}
 }
 
 // once sends one request.
@@ -356,10 +427,13 @@ func (g *Guarded) tellRetry(r Retry) {
 	}
 }
 
-// givesWay reports whether the pause that a refusal brought is too long to wait
-// for.
+// givesWay reports whether the wait that a provider asks for is too long.
 func (g *Guarded) givesWay(r Retry) bool {
-	return r.Err.Kind == KindRateLimit && g.cfg.MaxPause > 0 && r.Wait > g.cfg.MaxPause
+	wait := r.Err.RetryAfter
+	if r.Err.Kind == KindRateLimit {
+		wait = r.Wait
+	}
+	return g.cfg.MaxPause > 0 && wait > g.cfg.MaxPause
 }
 
 // paused is the error of a call that does not wait for a pause to end.

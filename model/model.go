@@ -116,6 +116,9 @@ type Request struct {
 	// returns an error of KindTooLong instead of asking the next model. It is not
 	// sent, and not part of [Hash].
 	Divisible bool
+	// Faults are the permanent faults that other requests of the same run met; see [Faults]. They are
+	// not sent, and not part of [Hash].
+	Faults *Faults
 	// OnText, when set, receives the answer while it arrives. It is called
 	// from one goroutine at a time and only before Generate returns.
 	OnText func(text string)

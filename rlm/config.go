@@ -285,6 +285,12 @@ type Config struct {
 	// request is sent again. Default: those of who resolves the model.
 	CallTimeout Duration `json:"call_timeout,omitempty"`
 	CallRetries *int     `json:"call_retries,omitempty"`
+	// Patience is how long a model that answered before may refuse connections, 0 for not at all.
+	// Default: model.DefaultPatience.
+	Patience *Duration `json:"patience,omitempty"`
+	// MaxWait is the longest wait that a provider may ask for before the user is asked, 0 for any.
+	// Default: model.DefaultMaxPause.
+	MaxWait *Duration `json:"max_wait,omitempty"`
 
 	// Temperature is 0 to 2. Default: DefaultTemperature.
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -492,6 +498,11 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any),
 	}
 	if c.CallTimeout < 0 {
 		bad("call_timeout", "%s is negative", time.Duration(c.CallTimeout))
+	}
+	for name, d := range map[string]*Duration{"patience": c.Patience, "max_wait": c.MaxWait} {
+		if d != nil && *d < 0 {
+			bad(name, "%s is negative", time.Duration(*d))
+		}
 	}
 	if c.CallRetries != nil {
 		between("call_retries", int64(*c.CallRetries), 0, maxCallRetries)

@@ -371,7 +371,7 @@ func (a *attempt) mergerOf(family, children []child, parts []part) (m *merger, e
 }
 
 // hopeless reports whether there is nothing to merge, or must not be because of
-// what is lost. When the budget is spent, the finished parts count under either
+// what is lost. When the budget is spent or the model answers nothing, the finished parts count under either
 // policy.
 func (a *attempt) hopeless(lost []child, parts []part) bool {
 	if len(parts) == 0 {
@@ -380,12 +380,20 @@ func (a *attempt) hopeless(lost []child, parts []part) bool {
 	if len(lost) == 0 || a.run.cfg.Policy == perdure.PolicyPartial {
 		return false
 	}
-	return !slices.ContainsFunc(lost, func(c child) bool { return c.Error != nil && c.Error.Kind == KindBudget })
+	return !slices.ContainsFunc(lost, func(c child) bool {
+		return isFault(c) || c.Error != nil && c.Error.Kind == KindBudget
+	})
 }
+
+// isFault reports whether a task failed because its model answers no request.
+func isFault(c child) bool { return c.Error != nil && c.Error.Kind == KindFault }
 
 // giveUp returns the failure of a task whose children left nothing to merge.
 func (a *attempt) giveUp(lost []child, completed int) error {
 	first := lost[max(slices.IndexFunc(lost, func(c child) bool { return c.State == perdure.Failed }), 0)]
+	if i := slices.IndexFunc(lost, isFault); i >= 0 {
+		first = lost[i]
+	}
 	kind, msg := KindChildren, string(first.State)
 	if first.Error != nil {
 		msg = first.Error.Message
@@ -393,7 +401,10 @@ func (a *attempt) giveUp(lost []child, completed int) error {
 			kind = first.Error.Kind
 		}
 	}
-	if completed == 0 {
+	switch {
+	case completed == 0 && kind == KindFault:
+		return failf(kind, "%s", msg) // all parts have the same
+	case completed == 0:
 		return failf(kind, "none of %s has a result; task %q: %s", human.Count(len(lost), "part"), first.ID, msg)
 	}
 	return failf(kind, "the policy is fail, and %d of %d parts have no result; task %q: %s",

@@ -32,6 +32,9 @@ type ModelOptions struct {
 	Tries   int
 	// Concurrency is how many requests may be in flight at once.
 	Concurrency int
+	// Patience and MaxWait are Patience and MaxPause of a model.Guarded: 0 is the default,
+	// negative is none and any.
+	Patience, MaxWait Duration
 	// Unsent is set if the model is asked nothing: only its window and its price matter,
 	// and its key may be missing.
 	Unsent bool

@@ -3,6 +3,7 @@ package rlm
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
@@ -17,6 +18,8 @@ const (
 	KindTooLong = "too_long"
 	// KindUnavailable is a model that could not be reached or asked.
 	KindUnavailable = string(perdure.CodeUnavailable)
+	// KindFault is a model that answers no request of the run: a wrong key or address, no credit.
+	KindFault = "fault"
 	// KindBudget is a limit of the tree, its time limit among them.
 	KindBudget = string(perdure.CodeBudgetExceeded)
 	// KindChildren is a task whose children left nothing to merge.
@@ -40,9 +43,11 @@ type attemptError struct {
 	kind  string
 	retry bool
 	err   error
-	// asked is the model that did not answer, and cause why; empty for others.
+	// asked is the model that did not answer, and cause why; empty for others. after is how long
+	// its provider asked to wait.
 	asked string
 	cause model.Kind
+	after time.Duration
 }
 
 func (f *attemptError) Error() string { return f.err.Error() }
@@ -51,7 +56,8 @@ func (f *attemptError) Unwrap() error { return f.err }
 
 // Failure returns how the worker ends the attempt.
 func (f *attemptError) Failure() perdure.Failure {
-	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry, KeepCalls: !f.byAnswers()}
+	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry, After: f.after,
+		KeepCalls: !f.byAnswers()}
 }
 
 // byAnswers reports whether the attempt failed because of what models had answered: the
@@ -79,7 +85,7 @@ func modelFailure(name string, err error) *attemptError {
 	if !ok {
 		return f
 	}
-	f.retry, f.asked, f.cause = e.Retryable(), name, e.Kind
+	f.retry, f.asked, f.cause, f.after = e.Retryable() && !e.Permanent, name, e.Kind, e.RetryAfter
 	hint := e.Hint
 	if e.Kind == model.KindTooLong {
 		hint = "what it holds cannot be divided further: shorten the prompt, or choose a model that reads more"
@@ -88,11 +94,15 @@ func modelFailure(name string, err error) *attemptError {
 		f.err = fmt.Errorf("%w (%s)", f.err, hint)
 	}
 	switch e.Kind {
-	case model.KindRateLimit, model.KindUnavailable, model.KindCut, model.KindTimeout, model.KindAuth, model.KindNotFound:
+	case model.KindRateLimit, model.KindUnavailable, model.KindCut, model.KindTimeout, model.KindAuth, model.KindNotFound,
+		model.KindQuota, model.KindRefused:
 		f.kind = KindUnavailable
 	case model.KindTooLong:
 		f.kind = KindTooLong
 	case model.KindInvalid, model.KindEmpty, model.KindThoughts, model.KindTooLarge, model.KindFailed, model.KindCanceled:
+	}
+	if e.Permanent {
+		f.kind = KindFault
 	}
 	return f
 }

@@ -103,7 +103,7 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 				documents: func() ([]model.Document, error) { return a.documentsOf(c) }})
 		if outOfBudget(err) {
 			spent[i] = true
-			scores[i].Note = "the budget ended before it was scored"
+			scores[i].Note = whatEnded(err) + " before it was scored"
 			return nil
 		}
 		if v.Scored {

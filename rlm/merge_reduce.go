@@ -53,8 +53,17 @@ func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, 
 	return text, data, nil
 }
 
-// outOfBudget reports whether an error is that the tree may not spend more.
-func outOfBudget(err error) bool { return failedAs(err, KindBudget) }
+// outOfBudget reports whether an error is that the tree may not spend more, or that its model
+// answers nothing more.
+func outOfBudget(err error) bool { return failedAs(err, KindBudget) || failedAs(err, KindFault) }
+
+// whatEnded names what [outOfBudget] reports.
+func whatEnded(err error) string {
+	if failedAs(err, KindFault) {
+		return "the model failed for good"
+	}
+	return "the budget ended"
+}
 
 // sideBySide calls do for each number below n, a few at once; see parallel.Do.
 func (a *attempt) sideBySide(n int, do func(i int) error) error {

@@ -44,7 +44,7 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	text, err := s.run(ctx, list, room)
 	if outOfBudget(err) {
 		data.Incomplete = true
-		data.addNotes([]string{"the budget ended before the results were summarized; they are put together as they are: " +
+		data.addNotes([]string{whatEnded(err) + " before the results were summarized; they are put together as they are: " +
 			err.Error()})
 		return m.unmerged(parts), data, nil
 	}

@@ -272,7 +272,7 @@ func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error
 // endEarly completes the task as partial if the budget ended it: with the best answer so far,
 // also of turns that the console did not repeat. A resumed run goes on from there.
 func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
-	over := failedAs(err, KindBudget) || errors.Is(err, perdure.ErrBudgetExceeded) // calls, or tasks
+	over := outOfBudget(err) || errors.Is(err, perdure.ErrBudgetExceeded) // calls, or tasks
 	if !over {
 		return err
 	}
@@ -286,7 +286,7 @@ func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
 	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
 	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", number, err)))
 	if draft == "" {
-		draft = "(no answer: the budget ended before the code had set one)"
+		draft = fmt.Sprintf("(no answer: %s before the code had set one)", whatEnded(err))
 	}
 	return a.complete(ctx, draft, &data)
 }

@@ -284,8 +284,8 @@ func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*
 		case known:
 		case t.State == perdure.Completed:
 			text = t.Result
-		case t.Error != nil && t.Error.Kind == KindBudget:
-			return engine.Reply{}, false, &attemptError{kind: KindBudget,
+		case t.Error != nil && (t.Error.Kind == KindBudget || t.Error.Kind == KindFault):
+			return engine.Reply{}, false, &attemptError{kind: t.Error.Kind,
 				err: fmt.Errorf("%s: task %q: %s", c.place(slot), t.ID, t.Error.Message)}
 		default:
 			text = errorText(lastError(t))

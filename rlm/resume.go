@@ -34,6 +34,9 @@ type Changes struct {
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 	// SearchReplies is how often the model of a search is asked at most.
 	SearchReplies *int `json:"search_replies,omitempty"`
+	// Patience and MaxWait are those of [Config].
+	Patience *Duration `json:"patience,omitempty"`
+	MaxWait  *Duration `json:"max_wait,omitempty"`
 }
 
 // ResumeRequest asks to continue a tree.
@@ -129,6 +132,12 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 	set(&cfg.MaxNodes, c.MaxNodes)
 	set(&cfg.MaxAttempts, c.MaxAttempts)
 	set(&cfg.SearchReplies, c.SearchReplies)
+	if c.Patience != nil {
+		cfg.Patience = c.Patience
+	}
+	if c.MaxWait != nil {
+		cfg.MaxWait = c.MaxWait
+	}
 	raw, err := encode("configuration", cfg)
 	if err != nil {
 		return cfg, err

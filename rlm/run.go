@@ -32,12 +32,14 @@ type run struct {
 	reader      *pack.Reader // nil without a context
 	origin      *origin      // nil unless the run goes on from another tree
 	blob        io.Closer
+	faults      *model.Faults // of the run's models
 
 	mu       sync.Mutex // guards the fields below
 	looked   bool       // prepared was looked for
 	prepared json.RawMessage
 	tooLong  map[string]int64 // by model, the tokens of the shortest request that it refused
 	fits     map[string]int64 // by model, the tokens of a request that it reads
+	retried  int              // the last gate at which the user had the models be asked again
 }
 
 // asked is a model as this run asks it.
@@ -69,11 +71,22 @@ func (r *run) model(t *perdure.Task) *asked {
 // modelOptions is how the run wants to ask its models.
 func (c *Config) modelOptions() ModelOptions {
 	opt := ModelOptions{BaseURL: c.BaseURL, Timeout: c.CallTimeout, Concurrency: c.Concurrency, Cache: c.Cache,
-		Params: c.Params, Headers: c.Headers}
+		Params: c.Params, Headers: c.Headers, Patience: orNegative(c.Patience), MaxWait: orNegative(c.MaxWait)}
 	if c.CallRetries != nil {
 		opt.Tries = 1 + *c.CallRetries
 	}
 	return opt
+}
+
+// orNegative returns a duration as model.Guarded takes it: 0 if it is not set, negative if it is 0.
+func orNegative(d *Duration) Duration {
+	switch {
+	case d == nil:
+		return 0
+	case *d == 0:
+		return -1
+	}
+	return *d
 }
 
 // team are the models of a run.
@@ -144,7 +157,7 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
-	r := &run{cfg: cfg, tooLong: make(map[string]int64), fits: make(map[string]int64)}
+	r := &run{cfg: cfg, tooLong: make(map[string]int64), fits: make(map[string]int64), faults: new(model.Faults)}
 	if r.shape, err = cfg.shape(); err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}

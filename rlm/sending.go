@@ -31,6 +31,7 @@ func (s *sending) generate(ctx context.Context, req *model.Request) (*model.Resp
 	if s.m.tool != "" {
 		return s.runTool(ctx, req)
 	}
+	req.Faults = s.a.run.faults
 	if model.Announces(s.m.Model) {
 		req.OnSend, req.OnFailed = s.send, s.settle
 	} else if err := s.send(ctx, ""); err != nil {

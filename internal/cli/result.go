@@ -154,7 +154,7 @@ func place(m *client.MissingTask) string {
 // failedStatus returns the exit status of a failed tree.
 func failedStatus(e *perdure.TaskError) int {
 	switch {
-	case e != nil && e.Kind == rlm.KindUnavailable:
+	case e != nil && (e.Kind == rlm.KindUnavailable || e.Kind == rlm.KindFault):
 		return env.StatusUnavailable
 	case e != nil && e.Kind == rlm.KindBudget:
 		return env.StatusIncomplete

@@ -60,7 +60,8 @@ func (a *app) newResumeCommand() *cobra.Command {
 	a.JSONFlag(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
-		env.FlagGroup{Title: "Model of new requests", Flags: "model sub-model base-url max-attempts search-replies"},
+		env.FlagGroup{Title: "Model of new requests",
+			Flags: "model sub-model base-url max-attempts search-replies patience max-wait"},
 		env.FlagGroup{Title: "Other", Flags: "concurrency repl-python repl-unsandboxed json trust"})
 	return cmd
 }
@@ -68,7 +69,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 // changeSettings returns the settings with flags that change a tree.
 func changeSettings() []string {
 	return []string{"model", "sub_model", "base_url", "max_attempts", "budget_usd", "budget_tokens", "budget_calls",
-		"max_nodes"}
+		"max_nodes", "patience", "max_wait"}
 }
 
 // changeFlags are the flags that change a tree when it is resumed, in addition to those of
@@ -98,7 +99,8 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 	for name, value := range map[string]any{"model": a.anchor(l.Model), "sub_model": a.anchor(l.SubModel),
 		"base_url": a.baseURL(l), "max_attempts": l.MaxAttempts, "budget_usd": l.BudgetUSD,
 		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "max_nodes": l.MaxNodes,
-		"timeout": rlm.Duration(limit), "search_replies": f.replies} {
+		"timeout": rlm.Duration(limit), "search_replies": f.replies, "patience": rlm.Duration(l.Patience),
+		"max_wait": rlm.Duration(l.MaxWait)} {
 		if env.Changed(cmd, strings.ReplaceAll(name, "_", "-")) {
 			given[name] = value
 		}

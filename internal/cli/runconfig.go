@@ -56,7 +56,7 @@ func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
 		"max_attempts", "chunk_tokens",
 		"search_above", "pre", "repl_python", "repl_unsandboxed",
-		"call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
+		"call_timeout", "call_retries", "patience", "max_wait", "budget_usd", "budget_tokens", "budget_calls",
 		"confirm_above", "cache"}
 }
 
@@ -131,7 +131,7 @@ func groupRunFlags(cmd *cobra.Command) {
 		env.FlagGroup{Title: "Quality gate", All: true,
 			Flags: "min-score judge criteria gate-rounds gate-at gate-fallback escalate-model"},
 		env.FlagGroup{Title: "Model requests", All: true,
-			Flags: "temperature seed param header mode max-attempts call-timeout call-retries on-exhausted"})
+			Flags: "temperature seed param header mode max-attempts call-timeout call-retries patience max-wait on-exhausted"})
 }
 
 // config returns the configuration of the tree.
@@ -152,7 +152,8 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		AnswerTokens: f.maxOutput, SearchAbove: l.SearchAbove, SearchReplies: f.searchReplies,
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
-		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
+		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries,
+		Patience: new(rlm.Duration(l.Patience)), MaxWait: new(rlm.Duration(l.MaxWait)), Mode: f.mode, Cache: l.Cache,
 	}
 	if c.SearchAbove == 0 {
 		c.SearchAbove = rlm.NeverSearch

@@ -62,6 +62,9 @@ type Config struct {
 	// retries.
 	CallTimeout time.Duration
 	CallRetries int
+	// Patience is the time to wait for a model server that refuses connections, MaxWait the longest
+	// wait that a provider may ask for. 0: none and any.
+	Patience, MaxWait time.Duration
 	// Budgets of a tree. 0: none.
 	BudgetCalls  int64
 	BudgetTokens int64

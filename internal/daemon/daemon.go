@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,6 +130,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		d.session = session
 		models.Lock = session.LockFile()
 	}
+	models.Answered = d.answered
 	d.models = NewModels(models)
 	var err error
 	if d.notifiers, err = d.newNotifiers(); err != nil {
@@ -148,6 +151,18 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		ResumeLoop: d.engine.Resume, Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
 	})
 	return d.openIPC()
+}
+
+// answered reports whether a model at an address answered in a tree of the store.
+func (d *Daemon) answered(ctx context.Context, name, baseURL string) bool {
+	configs, err := d.store.AnsweredConfigs(ctx, name)
+	if err != nil {
+		d.log.Warn("read answered calls", "error", err)
+	}
+	return slices.ContainsFunc(configs, func(raw json.RawMessage) bool {
+		var tree rlm.Config
+		return json.Unmarshal(raw, &tree) == nil && (tree.BaseURL == baseURL || !strings.HasPrefix(name, schemeOpenAI+":"))
+	})
 }
 
 // Close ends the session and closes the store.

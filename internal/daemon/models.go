@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +44,8 @@ type ModelConfig struct {
 	// model.Guarded.
 	CallTimeout time.Duration
 	CallRetries int
+	// Answered, when set, reports whether a model at an address answered in an earlier process.
+	Answered func(ctx context.Context, name, baseURL string) bool
 	// NoSchema, NoCaching and NoTools switch off that schemas of answers are sent, that providers
 	// are asked to keep the beginning of prompts, and that tools are sent.
 	NoSchema, NoCaching, NoTools bool
@@ -199,8 +202,15 @@ func (m *Models) guarded(key modelKey, rate price.Rate) (*model.Guarded, error) 
 		MaxTries:    cmp.Or(key.opt.Tries, m.cfg.CallRetries+1),
 		Timeout:     cmp.Or(time.Duration(key.opt.Timeout), m.cfg.CallTimeout),
 		Concurrency: key.opt.Concurrency,
+		MaxPause:    time.Duration(key.opt.MaxWait),
+		Patience:    time.Duration(key.opt.Patience),
+		UntilAnswer: untilAnswer(key.name),
+		HasFallback: key.hasFallback,
 		OnRetry:     func(r model.Retry) { m.noteRetry(key, r) },
 		Logger:      m.cfg.Logger,
+	}
+	if m.cfg.Answered != nil {
+		cfg.Answered = func(ctx context.Context) bool { return m.cfg.Answered(ctx, key.name, m.endpoint(key)) }
 	}
 	if key.hasFallback {
 		cfg.MaxPause = maxPauseInChain
@@ -211,6 +221,20 @@ func (m *Models) guarded(key modelKey, rate price.Rate) (*model.Guarded, error) 
 	}
 	m.guards[key] = g
 	return g, nil
+}
+
+// maxStarts is how many programs run at once until one has shown that it can be started.
+const maxStarts = 3
+
+// untilAnswer returns how many requests may be in flight until a model has answered.
+func untilAnswer(name string) int {
+	switch scheme, _, _ := strings.Cut(name, ":"); scheme {
+	case schemeOpenAI, schemeAnthropic:
+		return 1
+	case schemeExec:
+		return maxStarts
+	}
+	return 0
 }
 
 // sameEndpoint returns a model that differs only in its limits, or nil. Both share their
@@ -358,7 +382,7 @@ func modelError(name string, err error) error {
 	if m, ok := errors.AsType[*model.Error](err); ok {
 		// The message is sent over HTTP, the cause is not.
 		e.Msg, e.Err, e.Hint = m.Error(), nil, m.Hint
-		missing := m.Kind == model.KindNotFound && !strings.HasPrefix(name, schemeMock+":")
+		missing := (m.Kind == model.KindNotFound || m.Kind == model.KindRefused) && !strings.HasPrefix(name, schemeMock+":")
 		if missing || m.Kind == model.KindAuth || m.Kind == model.KindUnavailable {
 			e.Code = perdure.CodeUnavailable
 		}
@@ -385,6 +409,10 @@ func (m *Models) Waiting() []string {
 	defer m.mu.Unlock()
 	var lines []string
 	for key, g := range m.guards {
+		if outage := g.Outage(); outage != "" {
+			lines = append(lines, outage)
+			continue
+		}
 		until, reason := g.Paused()
 		if left := time.Until(until); left > 0 {
 			lines = append(lines, fmt.Sprintf("%s waits %s: %s", shownName(key.name), left.Round(time.Second), reason))

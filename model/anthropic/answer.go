@@ -230,7 +230,8 @@ func (a *answer) why(text string) *model.Error {
 	empty := strings.TrimSpace(text) == ""
 	switch a.stop {
 	case stopRefusal: // what was written before is not an answer
-		return &model.Error{Kind: model.KindInvalid, Msg: "the model refuses to answer", Detail: model.Redact(text)}
+		return &model.Error{Kind: model.KindInvalid, AboutText: true, Msg: "the model refuses to answer",
+			Detail: model.Redact(text)}
 	case stopMaxTokens:
 		if empty {
 			return &model.Error{

@@ -256,7 +256,7 @@ func TestStatuses(t *testing.T) {
 		{status: 400, body: said("invalid_request_error", "bad"), kind: model.KindInvalid, text: "400: bad"},
 		{status: 400, body: said("invalid_request_error", "prompt is too long: 9 > 8"), kind: model.KindTooLong,
 			hint: "context window"},
-		{status: 400, body: said("invalid_request_error", "Your credit balance is too low"), kind: model.KindInvalid,
+		{status: 400, body: said("invalid_request_error", "Your credit balance is too low"), kind: model.KindQuota,
 			hint: "billing"},
 		{status: 400, body: said("invalid_request_error", "max_tokens: 9 > 8"), kind: model.KindInvalid, hint: "lower limit"},
 		{status: 401, body: said("authentication_error", "invalid x-api-key "+key), kind: model.KindAuth,
@@ -437,9 +437,9 @@ func TestUnreachable(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
 	for base, kind := range map[string]model.Kind{
-		closed.URL: model.KindUnavailable,
-		"http://user:" + key + "@" + strings.TrimPrefix(closed.URL, "http://"): model.KindUnavailable,
-		secure.URL: model.KindInvalid,
+		closed.URL: model.KindRefused,
+		"http://user:" + key + "@" + strings.TrimPrefix(closed.URL, "http://"): model.KindRefused,
+		secure.URL: model.KindNotFound,
 	} {
 		m, err := anthropic.New(anthropic.Config{Model: "small", BaseURL: base, APIKey: key})
 		if err != nil {
@@ -447,7 +447,7 @@ func TestUnreachable(t *testing.T) {
 		}
 		_, err = ask(t, m)
 		m.Close()
-		if e := wantKind(t, err, kind); !strings.Contains(e.Hint, "ANTHROPIC_BASE_URL") || !strings.Contains(e.Hint, "://") {
+		if e := wantKind(t, err, kind); !strings.Contains(e.Hint, "ANTHROPIC_BASE_URL") {
 			t.Errorf("%s: error = %v, hint %q", base, e, e.Hint)
 		}
 	}

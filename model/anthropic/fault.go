@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -12,14 +11,8 @@ import (
 func (m *Model) hint(kind model.Kind, fault model.Fault) string {
 	text := strings.ToLower(fault.Message)
 	switch kind {
-	case model.KindAuth:
-		if m.cfg.APIKey == "" {
-			return "this server needs a key: set ANTHROPIC_API_KEY"
-		}
-		return "check ANTHROPIC_API_KEY: the key is wrong, expired, or may not use this model"
-	case model.KindNotFound:
-		return fmt.Sprintf("check the model's name %q and the base URL, which has no /v1 at its end (ANTHROPIC_BASE_URL)",
-			m.cfg.Model)
+	case model.KindAuth, model.KindNotFound, model.KindQuota:
+		return m.caller.End.Hint(kind, fault)
 	case model.KindRateLimit:
 		return "the provider limits requests: use less concurrency, or wait"
 	case model.KindUnavailable:
@@ -29,13 +22,11 @@ func (m *Model) hint(kind model.Kind, fault model.Fault) string {
 	case model.KindTooLong:
 		return model.HintTooLong
 	case model.KindInvalid:
-		switch {
-		case strings.Contains(text, "credit balance"):
-			return "the account has no credit left: check the provider's billing page"
-		case strings.Contains(text, "max_tokens"):
+		if strings.Contains(text, "max_tokens") {
 			return "the model cannot write answers of this length: set a lower limit for answers"
 		}
-	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
+	case model.KindRefused, model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed,
+		model.KindCanceled:
 		// No status means these.
 	}
 	return ""
@@ -55,6 +46,9 @@ func serverErrorKind(fault model.Fault) model.Kind {
 		return model.KindAuth
 	case "not_found_error":
 		return model.KindNotFound
+	}
+	if kind := fault.Kind(http.StatusBadRequest); kind != model.KindInvalid {
+		return kind
 	}
 	return model.KindCut
 }

@@ -215,7 +215,7 @@ func (m *Model) exitError(exit *guard.ExitError, stderr string) *model.Error {
 	if last := clip.LastLine(stderr); last != "" {
 		e.Msg += ": " + last
 	}
-	if m.cfg.Shell && (exit.Code == statusNotFound || exit.Code == statusNotExecutable) {
+	if exit.Code == statusNotFound || exit.Code == statusNotExecutable { // of a shell, or of a script without shell
 		e.Kind, e.Hint = model.KindNotFound, hintMissing
 	}
 	return e

@@ -276,10 +276,11 @@ func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 func (a *answer) why() *model.Error {
 	switch {
 	case a.refusal.Len() > 0:
-		return &model.Error{Kind: model.KindInvalid, Msg: "the model refuses to answer",
+		return &model.Error{Kind: model.KindInvalid, AboutText: true, Msg: "the model refuses to answer",
 			Detail: model.Redact(a.refusal.String())}
 	case a.stop == "content_filter":
-		return &model.Error{Kind: model.KindInvalid, Msg: "the provider's content filter withheld the answer"}
+		return &model.Error{Kind: model.KindInvalid, AboutText: true,
+			Msg: "the provider's content filter withheld the answer"}
 	case a.stop == "length":
 		return &model.Error{
 			Kind: model.KindInvalid, Msg: "the answer ended at the limit for answers before there was any text",

@@ -111,6 +111,9 @@ func New(cfg Config) (*Model, error) {
 // Window returns the configured limit of a request in tokens, 0 for none.
 func (m *Model) Window() int { return m.cfg.Window }
 
+// Reach reports whether the server accepts a connection.
+func (m *Model) Reach(ctx context.Context) error { return m.caller.End.Reach(ctx, m.cfg.HTTPClient) }
+
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 

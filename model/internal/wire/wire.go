@@ -118,7 +118,7 @@ func (c *Caller) Post(ctx context.Context, body any) (*http.Response, error) {
 func (c *Caller) checkRedirect(req *http.Request, via []*http.Request) error {
 	if origin(req.URL) != origin(via[0].URL) {
 		return &model.Error{
-			Kind: model.KindInvalid,
+			Kind: model.KindNotFound,
 			Msg:  fmt.Sprintf("%s redirects to another server, %s", c.End.Where(), c.End.Redact(origin(req.URL))),
 			Hint: "check the base URL: requests and keys are sent to no other server",
 		}

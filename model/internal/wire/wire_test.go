@@ -126,7 +126,7 @@ func TestRedirects(t *testing.T) {
 	target = strings.Replace(other.URL, "http://", "http://user:"+key+"@", 1)
 	_, err = caller(t, srv.URL+"/old").Post(t.Context(), 7)
 	var e *model.Error
-	if !errors.As(err, &e) || e.Kind != model.KindInvalid || !strings.Contains(e.Error(), other.URL) || e.Hint == "" {
+	if !errors.As(err, &e) || e.Kind != model.KindNotFound || !strings.Contains(e.Error(), other.URL) || e.Hint == "" {
 		t.Errorf("error = %v", err)
 	}
 	if strings.Contains(e.Error(), key) {
