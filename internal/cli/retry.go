@@ -51,7 +51,7 @@ func (a *app) newRetryCommand() *cobra.Command {
 	a.JSONFlag(cmd)
 	env.GroupFlags(cmd, env.FlagGroup{Title: "Retry", Flags: "missing json"},
 		env.FlagGroup{Title: "With --missing", Flags: strings.Join([]string{"budget-usd budget-tokens budget-calls timeout",
-			"max-nodes model sub-model base-url max-attempts search-replies"}, " ")})
+			"max-nodes model sub-model base-url max-attempts search-replies patience max-wait"}, " ")})
 	return cmd
 }
 

@@ -14,7 +14,8 @@ import (
 func harmless() []string {
 	return []string{"concurrency", "max_depth", "max_children", "max_nodes", "max_attempts", "chunk_tokens",
 		"search_above", "confirm_above", "structured_output",
-		"prompt_caching", "native_tools", "call_timeout", "call_retries", "budget_calls", "budget_tokens", "budget_usd",
+		"prompt_caching", "native_tools", "call_timeout", "call_retries", "patience", "max_wait",
+		"budget_calls", "budget_tokens", "budget_usd",
 		"retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "handoff.warn_percent", "handoff.stop_percent", "drain_timeout", "log_level", "log_format",
 		"loop.model", "loop.meter", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",
