@@ -36,7 +36,8 @@ func TestDefaults(t *testing.T) {
 	want := config.Config{
 		Model: "builtin:extract", Concurrency: 8, MaxDepth: 3, MaxChildren: 10, MaxNodes: 10000, MaxAttempts: 3,
 		SearchAbove: 60, ReplPython: "python3",
-		CallTimeout: 300 * time.Second, CallRetries: 5, StructuredOutput: true, PromptCaching: true, NativeTools: true,
+		CallTimeout: 300 * time.Second, CallRetries: 5, Patience: 5 * time.Minute, MaxWait: 30 * time.Minute,
+		StructuredOutput: true, PromptCaching: true, NativeTools: true,
 		RetentionCompleted: 7 * 24 * time.Hour, RetentionFailed: 30 * 24 * time.Hour,
 		RetentionCheckpoints: 10, RetentionHandoffs: 30 * 24 * time.Hour, HandoffWarnPercent: 75, HandoffStopPercent: 90,
 		Loop: config.Loop{Approver: "terminal", Permission: "edits",

@@ -190,7 +190,7 @@ func TestRetryIsTold(t *testing.T) {
 	}
 	cancel()
 	<-ended //nolint:errcheck // it was stopped
-	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is retried in ") ||
+	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small waits ") ||
 		!strings.Contains(told[0], "connection refused") {
 		t.Errorf("waiting: %q", told)
 	}
