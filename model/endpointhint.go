@@ -27,8 +27,8 @@ func (e *Endpoint) Hint(kind Kind, fault Fault) string {
 	case KindQuota:
 		return "the account has no credit or quota left: add some on the provider's billing page, or use another model " +
 			"(--model)"
-	case KindInvalid, KindTooLong, KindRateLimit, KindUnavailable, KindRefused, KindCut, KindTimeout, KindEmpty, KindThoughts,
-		KindTooLarge, KindFailed, KindCanceled: // the provider's to say
+	case KindInvalid, KindTooLong, KindRateLimit, KindUnavailable, KindRefused, KindCut, KindTimeout, KindEmpty,
+		KindThoughts, KindTooLarge, KindFailed, KindCanceled: // the provider's to say
 	}
 	return ""
 }

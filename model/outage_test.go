@@ -50,7 +50,8 @@ func TestAServerThatAnsweredBeforeIsWaitedFor(t *testing.T) {
 	}{
 		{"comes back", time.Second, time.Minute, false, false, 0, 2, true, 58 * time.Second, 65 * time.Second},
 		{"stays away", time.Second, time.Hour, false, false, 0, 1, false, 5 * time.Minute, 5*time.Minute + time.Second},
-		{"less patience", time.Second, time.Hour, false, false, 10 * time.Second, 1, false, 10 * time.Second, 11 * time.Second},
+		{"less patience", time.Second, time.Hour, false, false, 10 * time.Second, 1, false, 10 * time.Second,
+			11 * time.Second},
 		{"no patience", time.Second, time.Hour, false, false, -1, 3, false, 0, 3 * time.Second},
 		{"never answered", 0, time.Hour, false, false, 0, 3, false, 0, 3 * time.Second},
 		{"answered in an earlier process", 0, time.Minute, true, false, 0, 2, true, 57 * time.Second, 65 * time.Second},

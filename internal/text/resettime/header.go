@@ -43,8 +43,8 @@ func Header(h http.Header, now time.Time) time.Duration {
 	return longest
 }
 
-// value reads seconds, a span, seconds or milliseconds since 1970, or a date; 0 for what is none of
-// these, or over.
+// value reads seconds, a span, seconds or milliseconds since 1970, or a date; 0 for
+// anything else, and for a time that is over.
 func value(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
 	if text == "" {

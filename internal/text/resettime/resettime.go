@@ -1,5 +1,5 @@
-// Package resettime finds the time at which a limit ends in what agents and providers of models say of
-// it, in headers and in texts.
+// Package resettime finds the time at which a limit ends in the headers and messages of agents and of
+// providers of models.
 package resettime
 
 import (

@@ -14,7 +14,7 @@ var now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 func TestIn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"Rate limit reached for f in organization o on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 20s.": 20 * time.Second,
+		"Limit 30000, Used 29000. Please try again in 20s.":  20 * time.Second,
 		"Please try again in 1h2m3s.":                        time.Hour + 2*time.Minute + 3*time.Second,
 		"Please try again in 12m57.6s.":                      12*time.Minute + 57600*time.Millisecond,
 		"Please try again in 540ms":                          540 * time.Millisecond,
@@ -76,7 +76,8 @@ func TestHeader(t *testing.T) {
 		{http.Header{"Anthropic-Ratelimit-Requests-Reset": {"2026-11-28T12:00:30Z"},
 			"Anthropic-Ratelimit-Requests-Remaining": {"17"}}, 0},
 		// a clock that is an hour late
-		{http.Header{"Retry-After": {"Sat, 28 Nov 2026 11:00:30 GMT"}, "Date": {"Sat, 28 Nov 2026 11:00:00 GMT"}}, 30 * time.Second},
+		{http.Header{"Retry-After": {"Sat, 28 Nov 2026 11:00:30 GMT"},
+			"Date": {"Sat, 28 Nov 2026 11:00:00 GMT"}}, 30 * time.Second},
 		{http.Header{"Retry-After": {"-1"}}, 0},
 		{http.Header{"Retry-After": {"soon"}}, 0},
 		{http.Header{"Retry-After": {"NaN"}}, 0},
