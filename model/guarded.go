@@ -284,12 +284,13 @@ func (g *Guarded) try(ctx context.Context, req *Request, t ticket, p *patience) 
 	}
 	learned = lessonOf(failure)
 	g.count(ctx, t, p, failure)
-	stops := req.Faults.note(g.admission, failure, g.cfg.HasFallback)
+	awaited := failure.Kind == KindRefused && !p.waitsSince.IsZero()
+	stops := !awaited && req.Faults.note(g.admission, failure, g.cfg.HasFallback)
 	if failure.Kind == KindRateLimit {
 		return nil, Retry{Wait: g.pauseAll(t, failure, failure.RetryAfter), Err: failure}
 	}
 	retry = Retry{Wait: max(p.backoff.NextBackOff(), failure.RetryAfter), Err: failure}
-	if learned == faulty && !stops && p.waitsSince.IsZero() && !g.cfg.HasFallback {
+	if learned == faulty && !stops && !awaited && !g.cfg.HasFallback {
 		g.admission.hold(retry.Wait, g.cfg.Name+": "+failure.Error())
 	}
 	return nil, retry

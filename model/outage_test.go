@@ -89,3 +89,32 @@ func TestAServerThatAnsweredBeforeIsWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOutageIsWaitedForByAllCallsInFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{begun: time.Now(), from: time.Second, to: time.Minute}
+		g := guarded(t, model.GuardedConfig{Model: s, UntilAnswer: 1, Concurrency: 8})
+		faults := new(model.Faults)
+		if _, err := g.Generate(t.Context(), &model.Request{Faults: faults}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				if _, err := g.Generate(t.Context(), &model.Request{Faults: faults}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		if g.Outage() == "" {
+			t.Error("the outage is not shown")
+		}
+		calls.Wait()
+		if g.Outage() != "" {
+			t.Errorf("after the outage: %s", g.Outage())
+		}
+	})
+}
