@@ -122,7 +122,10 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	}
 	c := &createTree{spec: &spec, root: root, id: s.treeID()}
 	var change op = c
-	if spec.InTx != nil {
+	if c.vars, err = s.prepareVars(ctx, spec.Vars); err != nil {
+		return Tree{}, err
+	}
+	if spec.InTx != nil || len(c.vars) > 0 {
 		change = opFunc(c.apply)
 	}
 	for {
@@ -145,6 +148,7 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 type createTree struct {
 	spec     *TreeSpec
 	root     newTask
+	vars     []*varChange
 	id       TreeID
 	tree     Tree // as created
 	found    bool // a tree with the idempotency key exists
@@ -185,13 +189,53 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 		state = b.makeTreeState(c.id, tree, c.root.id)
 	}
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+state+`}`)
-	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil {
+	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil && len(c.vars) == 0 {
 		return err
 	}
 	if err := b.flushTrees(ctx); err != nil {
 		return err
 	}
+	if err := c.setVars(ctx, b); err != nil || c.spec.InTx == nil {
+		return undoing(err)
+	}
 	return undoing(c.spec.InTx(ctx, &WriteTx{b}, &c.tree))
+}
+
+// prepareVars checks the variables of a tree that is to be created, and stores large values.
+func (s *Store) prepareVars(ctx context.Context, specs []VarSpec) ([]*varChange, error) {
+	var all []*varChange
+	for _, spec := range specs {
+		v := &varChange{spec: spec, kind: changeSet}
+		if spec.Name == VarFinal || spec.Name == VarPrompt {
+			return nil, invalidf("create tree", "variable %q is not for this", spec.Name)
+		}
+		v.ref = StateRef{Scope: ScopeTree, Tree: "tree-00000000"}
+		if err := v.check("create tree"); err != nil {
+			return nil, err
+		}
+		var err error
+		if v.stored, err = s.store(ctx, v.value); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// setVars sets the variables with which the tree begins.
+func (c *createTree) setVars(ctx context.Context, b *batch) error {
+	ref := StateRef{Scope: ScopeTree, Tree: c.id}
+	key, err := ref.key("create tree")
+	if err != nil {
+		return err
+	}
+	for _, v := range c.vars {
+		v.ref, v.key = ref, key
+		if err := v.apply(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *createTree) created(key, now int64) Tree {

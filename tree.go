@@ -57,6 +57,8 @@ type TreeSpec struct {
 	// LateState leaves out the tree's state, which then begins with its first change. It is for
 	// records of other programs, which have a state only if that program wrote one.
 	LateState bool
+	// Vars are the variables with which the tree's state begins.
+	Vars []VarSpec
 	// InTx, when set, is called in the transaction that creates the tree and may
 	// write rows of other packages, see [Store.WriteTx]. When it fails, no tree is
 	// created.

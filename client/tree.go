@@ -20,6 +20,9 @@ type TreeRequest struct {
 	// Name is for people; may be empty.
 	Name   string `json:"name,omitempty"`
 	Prompt string `json:"prompt"`
+	// Ask, when set, is the tree to which Prompt is a further question: the new tree has its context,
+	// its configuration, changed by Config, and a copy of its variables.
+	Ask perdure.TreeID `json:"ask,omitempty"`
 	// ContextID is what PutContext returned; may be empty.
 	ContextID string `json:"context_id,omitempty"`
 	// Config is the JSON object of the kind's configuration; may be nil.

@@ -178,6 +178,8 @@ type Config struct {
 	// Fork, if set, is the tree that a run with planner repl goes on from: its turns up to one of
 	// them, with their sub-calls, are taken over and cost nothing.
 	Fork *Fork `json:"fork,omitempty"`
+	// Ask is the tree to which the prompt is a further question; see [LaunchRequest].
+	Ask perdure.TreeID `json:"ask,omitempty"`
 	// Variables are names of variables that planner model receives, with their
 	// values when it is asked: the task's, of those above it, then of Session,
 	// then the global ones. Session may be empty.

@@ -87,6 +87,10 @@ type ModelEstimate struct {
 // Estimate plans a run as [Executor.Launch] does and returns what it takes. It creates
 // nothing, asks no model, and needs no keys. Errors are those of Launch.
 func (e *Executor) Estimate(ctx context.Context, req LaunchRequest) (Estimate, error) {
+	req, err := e.Further(ctx, req)
+	if err != nil {
+		return Estimate{}, err
+	}
 	p, err := e.newPlanning(&req, unsent{e.cfg.Resolver})
 	if err != nil {
 		return Estimate{}, err

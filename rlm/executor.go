@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -368,6 +369,9 @@ func (a *attempt) query() string {
 func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	if a.l.Task.Parent == 0 {
 		text = d.numbered(text)
+	}
+	if ask := a.run.cfg.Ask; a.l.Task.Parent == 0 && ask != "" {
+		d.addNotes([]string{fmt.Sprintf("a further question to %s", ask)})
 	}
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)

@@ -25,6 +25,11 @@ type LaunchRequest struct {
 	Prompt string
 	// ContextID names the stored context; empty when there is none.
 	ContextID string
+	// Ask, when set, is the tree to which Prompt is a further question: its context, variables and
+	// configuration are taken over, and Config has what differs. See [Executor.Further].
+	Ask perdure.TreeID
+	// Vars are the variables with which the tree begins.
+	Vars []perdure.VarSpec
 	// Config is a [Config] as JSON; empty means all defaults.
 	Config json.RawMessage
 	// IdempotencyKey, when it was used before, makes Launch return the tree of
@@ -42,6 +47,10 @@ type LaunchRequest struct {
 // as asked or would make too many tasks. Errors are *perdure.Error values with
 // hints; those of the store and of the resolver come as they are.
 func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error) {
+	req, err := e.Further(ctx, req)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
 	p, err := e.newPlanning(&req, e.cfg.Resolver)
 	if err != nil {
 		return perdure.Tree{}, err
@@ -166,7 +175,7 @@ func (p *planning) plan(ctx context.Context, use func(root *node) error) (err er
 // treeSpec is the tree of a plan.
 func (p *planning) treeSpec(root *node) (spec *perdure.TreeSpec, err error) {
 	spec = &perdure.TreeSpec{Kind: KindRun, Name: p.req.Name, Limits: p.cfg.limits(), Owner: p.req.Owner,
-		IdempotencyKey: p.req.IdempotencyKey, Request: p.req.Request}
+		IdempotencyKey: p.req.IdempotencyKey, Request: p.req.Request, Vars: p.req.Vars}
 	if p.reader != nil {
 		spec.Contexts = []string{p.text.ID}
 	}

@@ -90,10 +90,13 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 			}
 			c.ran(r)
 		}
+		if f := a.furthers(); f != nil && c.number <= f.At {
+			c.final = nil // that of an earlier question
+		}
 		if c.final != nil {
 			return false, a.finish(ctx, c, c.final)
 		}
-		c.endTurn()
+		a.endTurn(c)
 		if a.e.stopping() != nil {
 			err := a.leave(c, func() error { return a.l.Release(ctx) })
 			return err == nil, err
@@ -189,7 +192,7 @@ func (c *console) refuses(f *engine.Final) string {
 
 // endTurn adds the message about what the reply's code did. Before the first reply there is
 // none.
-func (c *console) endTurn() {
+func (a *attempt) endTurn(c *console) {
 	if c.number == 0 {
 		return
 	}
@@ -198,7 +201,16 @@ func (c *console) endTurn() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	text := c.profile.After(&c.facts, c.number, turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names})
+	facts := c.facts
+	after, turns := a.turnsOf(c.number)
+	facts.Turns = turns
+	text := ""
+	if q, ok := a.questionAfter(c.number); ok {
+		text = c.profile.Further(&q, turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names})
+	} else {
+		text = c.profile.After(&facts, c.number-after,
+			turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names})
+	}
 	c.messages = append(c.messages, model.Message{Text: text})
 	c.blocks, c.outcomes = nil, nil
 }

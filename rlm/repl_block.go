@@ -119,7 +119,11 @@ func (a *attempt) endBlock(ctx context.Context, c *console, r *record.Result) (*
 	}
 	last, done := lastWrite(ctx)
 	defer done()
-	if err := a.e.blocks.End(last, a.l, b, r, c.changes(r)); err != nil {
+	changes := c.changes(r)
+	if f := a.furthers(); f != nil && b.Turn <= f.At {
+		changes = record.Changes{} // the state begins with what the other tree had at its end
+	}
+	if err := a.e.blocks.End(last, a.l, b, r, changes); err != nil {
 		return nil, err
 	}
 	c.keep(r.Vars, r.Gone)
@@ -271,7 +275,8 @@ func (c *console) edits(ctx context.Context, a *attempt) ([]engine.Var, error) {
 			continue
 		}
 		c.versions[v.Name] = v.Version
-		if v.Source == a.l.Task.ID.String() { // by a block
+		known, there := c.vars[v.Name]
+		if v.Source == a.l.Task.ID.String() || a.furthers() != nil && there && known.Value == nil { // by a block
 			continue
 		}
 		if v.Value == nil {
@@ -279,7 +284,7 @@ func (c *console) edits(ctx context.Context, a *attempt) ([]engine.Var, error) {
 				return nil, err
 			}
 		}
-		if known := c.vars[v.Name].Value; len(v.Value) <= engine.MaxVarBytes && !bytes.Equal(known, v.Value) {
+		if len(v.Value) <= engine.MaxVarBytes && !bytes.Equal(known.Value, v.Value) {
 			out = append(out, engine.Var{Name: v.Name, Value: v.Value, Type: string(v.Type), SHA256: hashOf(string(v.Value)),
 				Bytes: v.Size})
 		}

@@ -70,6 +70,9 @@ func (p *planning) useRepl(root *node, direct room, err error) error {
 	root.Window, root.Answer = direct.window, direct.answer
 	root.Repl = &replPlan{Profile: p.cfg.ReplProfile, Engine: p.cfg.ReplEngine, Turns: p.cfg.ReplTurns,
 		SubCallBytes: max(sub-p.cfg.answerOf(sub), 0) * bytesPerToken}
+	if f := p.cfg.Fork; f != nil && len(f.Questions) > 0 {
+		root.Repl.Turns += f.At
+	}
 	if p.reader != nil && len(p.reader.Manifest().Files) > maxReplFiles {
 		return invalid(fmt.Sprintf("planner repl: the context has %d files, at most %d", len(p.reader.Manifest().Files),
 			maxReplFiles), "name fewer files with --context, or use another planner")

@@ -168,12 +168,14 @@ func (c *console) begin(ctx context.Context, a *attempt, turn, index int, code s
 		c.block, c.next = &b, max(c.next, b.Number+1)
 		return nil
 	}
-	edits, err := c.edits(ctx, a)
-	if err != nil {
-		return err
-	}
 	b := &record.Block{Number: c.next, Turn: turn, Index: index, CodeSHA256: hash,
-		Seed: seedOf(a.l.Task.ID, turn, index), Edits: edits}
+		Seed: seedOf(a.l.Task.ID, turn, index)}
+	if !a.recordFrom(b) {
+		var err error
+		if b.Edits, err = c.edits(ctx, a); err != nil {
+			return err
+		}
+	}
 	if err := a.e.blocks.Begin(ctx, a.l, b); err != nil {
 		return err
 	}

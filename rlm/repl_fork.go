@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
 
 // Fork is the tree that a run with a REPL goes on from.
@@ -15,6 +16,8 @@ type Fork struct {
 	// Tree is the tree, and At the last of its turns that is taken over, at least 1.
 	Tree perdure.TreeID `json:"tree"`
 	At   int            `json:"at"`
+	// Questions are those that were asked before, of a run that asks a further one.
+	Questions []Question `json:"questions,omitempty"`
 }
 
 // checkFork reports what is wrong with a fork.
@@ -37,6 +40,9 @@ func (c *Config) checkFork(bad func(field, format string, args ...any)) {
 type origin struct {
 	replies []perdure.Call
 	calls   map[place]knownCall
+	// failed are the sub-calls that failed, and blocks the blocks, if a further question is asked.
+	failed map[place]knownCall
+	blocks map[[2]int]*record.Block
 }
 
 // originOf is loadOrigin for a run that exists. A tree that was removed since has no turns: the
@@ -71,6 +77,21 @@ func (e *Executor) loadOrigin(ctx context.Context, f *Fork) (*origin, error) {
 	err = eachSubCall(ctx, e.cfg.Store, filter, func(t *perdure.Task, n *node) {
 		o.calls[n.Call.place] = knownCall{t.ID, n.Call.Hash}
 	})
+	if err != nil || len(f.Questions) == 0 {
+		return o, err
+	}
+	o.failed, o.blocks = make(map[place]knownCall), make(map[[2]int]*record.Block)
+	filter.States = []perdure.State{perdure.Failed}
+	err = eachSubCall(ctx, e.cfg.Store, filter, func(t *perdure.Task, n *node) {
+		o.failed[n.Call.place] = knownCall{t.ID, n.Call.Hash}
+	})
+	if err != nil {
+		return o, err
+	}
+	blocks, err := e.blocks.Blocks(ctx, f.Tree, tree.Root)
+	for i := range blocks {
+		o.blocks[[2]int{blocks[i].Turn, blocks[i].Index}] = &blocks[i]
+	}
 	return o, err
 }
 
@@ -104,6 +125,9 @@ func (a *attempt) takenOver(ctx context.Context, c *console) (text string, ok bo
 func (a *attempt) answeredBefore(ctx context.Context) (done bool, err error) {
 	o, n := a.run.origin, a.node.Call
 	from := n.From
+	if f := a.run.cfg.Fork; o != nil && a.l.Task.Depth == 1 && o.failed[n.place].hash == n.Hash && n.Turn <= f.At {
+		return false, a.failAsBefore(ctx, o.failed[n.place].task)
+	}
 	if from == 0 && o != nil && a.l.Task.Depth == 1 && n.Turn <= a.run.cfg.Fork.At && o.calls[n.place].hash == n.Hash {
 		from = o.calls[n.place].task
 	}
@@ -123,4 +147,13 @@ func (a *attempt) answeredBefore(ctx context.Context) (done bool, err error) {
 		d.addNotes([]string{note})
 	}
 	return true, a.complete(ctx, t.Result, &d)
+}
+
+// failAsBefore returns the failure of a sub-call of the other tree: the code received it there.
+func (a *attempt) failAsBefore(ctx context.Context, id perdure.TaskID) error {
+	t, err := a.e.cfg.Store.Task(ctx, id)
+	if err != nil || t.Error == nil {
+		return err
+	}
+	return failf(t.Error.Kind, "%s", t.Error.Message)
 }

@@ -156,7 +156,7 @@ func (x *logging) read(ctx context.Context) error {
 // iteration is the line of a reply.
 func (x *logging) iteration(ctx context.Context, reply *perdure.Call) (*trajectory.Iteration, error) {
 	c := x.c
-	c.endTurn()
+	x.endTurn(c)
 	it := &trajectory.Iteration{Timestamp: trajectory.Time{Time: reply.StartedAt}, Response: reply.Response}
 	if c.number == 0 {
 		it.Prompt = []trajectory.Message{{Role: "system", Content: c.system}, {Role: "user", Content: c.first}}

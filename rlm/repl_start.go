@@ -256,6 +256,9 @@ func (a *attempt) describe(c *console, contents *engine.Contents) error {
 	if a.node.Call != nil {
 		f.Question = ""
 	}
+	if before := a.furthers(); before != nil {
+		f.Question, f.Turns = before.Questions[0].Prompt, before.Questions[0].Turns
+	}
 	files := contents.Files
 	switch {
 	case contents.Text != nil:

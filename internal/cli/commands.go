@@ -36,6 +36,7 @@ func (a *app) commands() []command {
 		{"resume", a.newResumeCommand},
 		{"cancel", a.newCancelCommand},
 		{"retry", a.newRetryCommand},
+		{"ask", a.newAskCommand},
 		{"fork", a.newForkCommand},
 		{"answer", of(gate.Command)},
 		{"loop", of(loop.Command)},

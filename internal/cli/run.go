@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/handoff"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm"
@@ -82,6 +83,11 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 	if req.Config, err = f.config(a, cmd, l, batch); err != nil {
 		return err
 	}
+	return a.start(ctx, l, f, req)
+}
+
+// start creates a tree and follows it, or says what it would take.
+func (a *app) start(ctx context.Context, l *config.Loaded, f *runFlags, req client.TreeRequest) error {
 	if f.dryRun {
 		return a.dryRun(ctx, l, f, req)
 	}

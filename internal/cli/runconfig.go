@@ -136,6 +136,15 @@ func groupRunFlags(cmd *cobra.Command) {
 
 // config returns the configuration of the tree.
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
+	raw, err := f.encode(a, cmd, l, batch)
+	if err == nil {
+		_, err = rlm.ParseConfig(raw) // before the context is read
+	}
+	return raw, err
+}
+
+// encode returns the flags and settings as a configuration that is not checked yet.
+func (f *runFlags) encode(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
 	timeout, timeErr := env.ParseDuration("timeout", f.timeout)
 	shared, percent, overlapErr := parseOverlap(f.overlap)
 	_, sizeErr := env.ParseSize("max-file-size", f.maxFileSize, 1)
@@ -174,8 +183,7 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
-	_, err = rlm.ParseConfig(raw) // before the context is read
-	return raw, err
+	return raw, nil
 }
 
 // addTools adds the tools of the flags and, for planners that have tools, those of the settings. A

@@ -344,8 +344,12 @@ type launcher struct{ d *Daemon }
 // Launch creates a tree, also in a process without a session; another process executes it
 // then.
 func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
+	run, err := l.d.further(ctx, &req)
+	if err != nil {
+		return perdure.Tree{}, err
+	}
 	if req.Supervised {
-		if err := l.d.checkSupervised("create tree", req.Kind, req.Config); err != nil {
+		if err := l.d.checkSupervised("create tree", req.Kind, run.Config); err != nil {
 			return perdure.Tree{}, err
 		}
 	}
@@ -356,25 +360,37 @@ func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "create tree",
 			Msg: fmt.Sprintf("unknown kind %q", req.Kind), Hint: "the kinds are run and loop"}
 	}
+	return l.d.executor.Launch(ctx, run)
+}
+
+// further returns the request for a run: that of a further question has the configuration of the
+// tree that it names, with all models, others have the models of the daemon if they name none.
+func (d *Daemon) further(ctx context.Context, req *server.LaunchRequest) (rlm.LaunchRequest, error) {
+	run := launchRequest(req)
 	var err error
-	if req.Config, err = l.d.withModels(req.Config); err != nil {
-		return perdure.Tree{}, err
+	switch {
+	case req.Kind != rlm.KindRun:
+	case req.Ask != "":
+		run, err = d.executor.Further(ctx, run)
+		run.Ask = "" // done
+	default:
+		run.Config, err = d.withModels(run.Config)
 	}
-	return l.d.executor.Launch(ctx, launchRequest(&req))
+	return run, err
 }
 
 func launchRequest(req *server.LaunchRequest) rlm.LaunchRequest {
-	return rlm.LaunchRequest{Kind: req.Kind, Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID,
+	return rlm.LaunchRequest{Kind: req.Kind, Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID, Ask: req.Ask,
 		Config: req.Config, IdempotencyKey: req.IdempotencyKey, Request: req.Request, Owner: req.Owner}
 }
 
 // Estimate returns what a run takes.
 func (l launcher) Estimate(ctx context.Context, req server.LaunchRequest) (rlm.Estimate, error) {
-	var err error
-	if req.Config, err = l.d.withModels(req.Config); err != nil {
+	run, err := l.d.further(ctx, &req)
+	if err != nil {
 		return rlm.Estimate{}, err
 	}
-	return l.d.executor.Estimate(ctx, launchRequest(&req))
+	return l.d.executor.Estimate(ctx, run)
 }
 
 // Replay runs the code of a tree's REPLs again.

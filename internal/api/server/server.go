@@ -53,6 +53,8 @@ type LaunchRequest struct {
 	Name      string
 	Prompt    string
 	ContextID string
+	// Ask is the tree to which Prompt is a further question; empty for others.
+	Ask perdure.TreeID
 	// Config is a JSON object, or nil.
 	Config         json.RawMessage
 	IdempotencyKey string

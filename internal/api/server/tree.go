@@ -56,9 +56,15 @@ func (s *server) estimate(r *request) (any, error) {
 
 func (s *server) launchRequest(op string, r *request, body *client.TreeRequest) (LaunchRequest, error) {
 	req := LaunchRequest{Kind: cmp.Or(body.Kind, "run"), Name: body.Name, Prompt: body.Prompt, ContextID: body.ContextID,
+		Ask:            body.Ask,
 		IdempotencyKey: r.Header.Get("Idempotency-Key"), Supervised: supervised(r.Context())}
 	if len(req.IdempotencyKey) > maxKeyBytes {
 		return req, invalid(op, fmt.Sprintf("the idempotency key is longer than %d bytes", maxKeyBytes), "")
+	}
+	if body.Ask != "" {
+		if _, err := perdure.ParseTreeID(string(body.Ask)); err != nil {
+			return req, err
+		}
 	}
 	if len(body.Config) > 0 && string(body.Config) != "null" {
 		if body.Config[0] != '{' {

@@ -35,6 +35,9 @@ const (
 // [config.Acting]). [Env.Load] asks for trust in such a command; in others it ignores
 // these settings.
 func UsesActing(cmd *cobra.Command) {
+	if cmd.Flags().Lookup(trustFlag) != nil {
+		return
+	}
 	cmd.Flags().Bool(trustFlag, false, "use the settings of a folder that is not trusted, in this command only")
 }
 

@@ -108,14 +108,16 @@ const (
 		WHERE t.name = $1 ORDER BY b.task`
 )
 
-// Begin records that a block is about to run, and sets its StartedAt.
+// Begin records that a block is about to run, and sets its StartedAt unless it is set.
 func (r *Records) Begin(ctx context.Context, l *perdure.Lease, b *Block) error {
 	raw, err := b.encode()
 	if err != nil {
 		return err
 	}
 	return r.write(ctx, l, b, func(ctx context.Context, tx *perdure.WriteTx, tree int64) error {
-		b.StartedAt = tx.Now()
+		if b.StartedAt.IsZero() {
+			b.StartedAt = tx.Now()
+		}
 		_, err := tx.Exec(ctx, sqlBegin, tree, int64(l.Task.ID), b.Number, b.Turn, raw, b.StartedAt.UnixMicro())
 		return err
 	})

@@ -220,6 +220,37 @@ func (p *Profile) After(f *Facts, turn int, d Done) string {
 	return b.String()
 }
 
+// Further is a further question behind a turn.
+type Further struct {
+	// Question is what is asked, Answer the beginning of the answer to the question before it, and
+	// Turns the most replies.
+	Question, Answer string
+	Turns            int
+}
+
+// Further returns the message after the last turn of a question: what its blocks printed, and the
+// next question.
+func (p *Profile) Further(q *Further, d Done) string {
+	var b strings.Builder
+	for i := range d.Outcomes {
+		p.outcome(&b, &d.Outcomes[i], i, len(d.Outcomes))
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(&b, "\n%s\n", note)
+	}
+	if len(d.Vars) > 0 {
+		fmt.Fprintf(&b, "\nVariables: %s\n", p.names(d.Vars))
+	}
+	if q.Answer != "" {
+		fmt.Fprintf(&b, "\nThe question was answered:\n%s\n", quoted(q.Answer))
+	} else {
+		b.WriteString("\nThe question was not answered.\n")
+	}
+	fmt.Fprintf(&b, "\nA further question about the same context; the variables are still there:\n\n%s\n\nTurn 1/%d.",
+		q.Question, q.Turns)
+	return b.String()
+}
+
 // outcome writes what a block did.
 func (p *Profile) outcome(b *strings.Builder, o *Outcome, i, blocks int) {
 	title := "REPL output"
