@@ -97,7 +97,7 @@ func (g *Guarded) awaitServer(ctx context.Context, req *Request, refused *Error,
 // lostPatience is the error of a call that waited long enough.
 func (g *Guarded) lostPatience(req *Request, refused *Error) *Error {
 	e := *refused
-	e.Msg = fmt.Sprintf("waited %s for %s", g.cfg.Patience, e.Msg)
+	e.Msg = fmt.Sprintf("%s, waited %s", e.Msg, g.cfg.Patience)
 	req.Faults.stop(g.admission, &e)
 	return &e
 }

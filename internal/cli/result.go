@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -128,6 +130,9 @@ func incomplete(r *client.Result) string {
 		return b.String() + because(r)
 	}
 	fmt.Fprintf(&b, "tree %q is partial, %s missing", r.Tree, human.Count(r.MissingTotal, "part"))
+	if why := commonError(r.Missing); why != "" {
+		return b.String() + ": " + env.OneLine(why, 500)
+	}
 	for i, m := range r.Missing {
 		if i == shownMissing && r.MissingTotal > shownMissing+1 {
 			fmt.Fprintf(&b, "\n… and %d more", r.MissingTotal-shownMissing)
@@ -136,6 +141,18 @@ func incomplete(r *client.Result) string {
 		fmt.Fprintf(&b, "\n%s: %s%s", m.Task, place(&m), env.OneLine(m.Error.Message, 200))
 	}
 	return b.String()
+}
+
+// commonError returns the error of all missing parts if their model answers no request, "" if they
+// have others. The messages differ only in the number of tries.
+func commonError(missing []client.MissingTask) string {
+	other := func(m client.MissingTask) bool { return m.Error.Kind != rlm.KindFault }
+	if len(missing) < 2 || slices.ContainsFunc(missing, other) {
+		return ""
+	}
+	return slices.MinFunc(missing, func(x, y client.MissingTask) int {
+		return cmp.Compare(len(x.Error.Message), len(y.Error.Message))
+	}).Error.Message
 }
 
 // place names the files and lines of a missing part, with a colon, or returns "".
