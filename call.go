@@ -98,10 +98,10 @@ const (
 			AND id > (SELECT COALESCE(MAX(id), 0) FROM call) - $2 ORDER BY id DESC LIMIT $3 + 0) AS last`
 	// answeredTrees bounds the trees whose calls are searched.
 	answeredTrees      = 100
-	sqlAnsweredConfigs = `SELECT t.config FROM tree t WHERE t.id IN (SELECT tree FROM call WHERE model = $1 AND tries > 0
-			AND state = ` + sqldb.SQLCallCompleted + ` AND id > (SELECT COALESCE(MAX(id), 0) FROM call) - $2
-			AND started_at >= COALESCE(t.reopened_at, 0))
-		ORDER BY t.id DESC LIMIT $3 + 0`
+	sqlAnsweredConfigs = `SELECT t.config FROM (SELECT tree, MAX(started_at) AS last FROM call WHERE model = $1
+			AND tries > 0 AND state = ` + sqldb.SQLCallCompleted + `
+			AND id > (SELECT COALESCE(MAX(id), 0) FROM call) - $2 GROUP BY tree ORDER BY tree DESC LIMIT $3 + 0) AS answered
+		JOIN tree t ON t.id = answered.tree WHERE answered.last >= COALESCE(t.reopened_at, 0)`
 )
 
 // AnsweredConfigs returns the configurations of the newest trees in which a model answered, since

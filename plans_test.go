@@ -23,6 +23,8 @@ var scans = map[string]string{
 	"sqlSweepTask":   "a bounded number of rows of a tree",
 	"sqlLastCall":    "sorts the calls of one position",
 
+	"sqlAnsweredConfigs": "groups a bounded number of calls",
+
 	"sqlSweepTaskVars":   "a bounded number of rows of a tree",
 	"sqlInherited":       "sorts what the ancestors of one task have",
 	"sqlDumpPast":        "sorts what one state that is exported had",

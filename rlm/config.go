@@ -80,7 +80,7 @@ const (
 const (
 	// MergeConcatenate puts them one after another.
 	MergeConcatenate = "concatenate"
-	// MergeUnion leaves out longer texts that are exactly there already, but no numbers,
+	// MergeUnion leaves out longer text that is exactly there already, but no numbers,
 	// short values and JSON, and keeps the order; ranked citations are ranked together.
 	MergeUnion = "merge"
 	// MergeSummarize has a model write one result from them.

@@ -360,7 +360,7 @@ func (a *attempt) merger(merge string) *merger {
 }
 
 // mergerOf is the merger for the results of children, of which parts are those that have one. It
-// names the texts of the parts.
+// names the content of the parts.
 func (a *attempt) mergerOf(family, children []child, parts []part) (m *merger, err error) {
 	m = a.merger(a.mergeOf(family))
 	m.kind = a.kindOf(a.node, a.divided(family))

@@ -158,7 +158,7 @@ func (m *merger) run(parts []part) (string, Data) {
 	return m.union(all), data
 }
 
-// union joins texts without what is there already.
+// union joins results and leaves out what is there already.
 func (m *merger) union(texts []string) string {
 	if m.marked {
 		return dedupe.UnionOfLong(texts)

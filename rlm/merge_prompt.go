@@ -30,8 +30,8 @@ const (
 const (
 	mergeParts = "You are given the results of the parts of one task, in order. Each part was read once and answered by " +
 		"itself; text that was repeated for context was not counted again, so the parts do not overlap. "
-	mergeInOrder = "You are given the results of the parts of one task, in order. Each part was read once; whoever " +
-		"answered it saw the results before it. Where a result contains those before it, take it instead of them and count " +
+	mergeInOrder = "You are given the results of the parts of one task, in order. Each part was read once, by a " +
+		"model that saw the results before it. Where a result contains those before it, take it instead of them and count " +
 		"nothing twice. "
 	mergeSteps = "You are given the results of the sub-tasks of one task, in order. They can be about the same text: " +
 		"add up only what was counted in different text. "

@@ -57,7 +57,7 @@ func fairReply(request string, structured bool) string {
 	return fmt.Sprintf("alarms: %d", total)
 }
 
-// fairServer answers as fairReply, and with an error where refuse says so. It returns the user texts of
+// fairServer answers as fairReply, and with an error where refuse says so. It returns the messages of
 // the requests.
 func fairServer(t *testing.T, refuse func(text string) bool) (*openai.Model, func() []string) {
 	t.Helper()

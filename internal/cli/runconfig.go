@@ -83,7 +83,7 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 		"sees the results before it), conditional (see --when) or map-reduce (see --fan-in)")
 	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: summarize (the model writes one; the default of "+
 		"models that generate text), concatenate (the default of exec: models and of batch), merge (without repeated longer "+
-		"texts; the default of builtin:extract, which ranks), vote (the default of --samples), best-of-n, or exec:COMMAND "+
+		"text; the default of builtin:extract, which ranks), vote (the default of --samples), best-of-n, or exec:COMMAND "+
 		"(a program reads the answers, one after another)")
 	fl.StringVar(&f.execInput, "exec-input", "", "`NAME` what exec: models read: prompt (prompt and text), or text (the "+
 		"text alone, as it is; the default with --merge exec:COMMAND; PERDURE_PROMPT has the prompt)")

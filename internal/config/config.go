@@ -280,8 +280,8 @@ func nearlyVariables(env map[string]string) []string {
 // ownVariables are the variables, without prefix, that are no settings: perdure sets them for
 // the programs that it starts, or reads them elsewhere.
 func ownVariables() []string {
-	return []string{"AGENT", "CHECK", "EVENT", "FENCE", "GATE_TOKEN", "HANDOFF_FILE", "HANDOFF_ROOT", "HANDOFF_TASK",
-		"HANDOFF_TOKEN", "HOOK", "HOOK_SOCKET", "ITERATION", "LOOP", "SESSION", "TASK", "TEXT", "TITLE", "TREE", "TRUST"}
+	return []string{"AGENT", "CHECK", "EVENT", "FENCE", "FILE", "GATE_TOKEN", "HANDOFF_FILE", "HANDOFF_ROOT",
+		"HANDOFF_TASK", "HANDOFF_TOKEN", "HOOK", "HOOK_SOCKET", "ITERATION", "LOOP", "PROMPT", "SESSION", "TASK", "TEXT", "TITLE", "TREE", "TRUST"}
 }
 
 func unknownFlags(flags map[string]string) []error {

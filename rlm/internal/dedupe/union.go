@@ -33,7 +33,7 @@ func Concatenate(texts []string) string {
 // list of different lines.
 func Union(texts []string) string { return union(texts, func(string) bool { return true }) }
 
-// UnionOfLong is Union that leaves out long texts only: equal numbers, short values and JSON of
+// UnionOfLong is Union that leaves out long text only: equal numbers, short values and JSON of
 // different parts are different findings.
 func UnionOfLong(texts []string) string { return union(texts, isLong) }
 
