@@ -47,7 +47,7 @@ func TestRepliesEndWithTheAnswerOfCode(t *testing.T) {
 				args = append(args, "--planner", "repl", "--repl-engine", "starlark", "--repl-turns", "2")
 			}
 			run := runCase(t, dir, args...)
-			answer := strings.ReplaceAll(strings.TrimSpace(run.stdout), " ", "")
+			answer := strings.Join(strings.Fields(run.stdout), "")
 			if run.status != want.status || want.answer != "" && answer != want.answer {
 				t.Errorf("status %d, output %q, errors %q", run.status, run.stdout, run.stderr)
 			}

@@ -64,9 +64,11 @@ func docPages() []docPage {
 			`sqlite3 .perdure/perdure.db ".backup FILE"`: {other: "it is SQLite's own shell"},
 		}},
 		{file: "docs/models.md", scene: sceneWithTrees, lines: map[string]docLine{
-			`perdure run "Summarize…`: {reason: "it needs Ollama"},
-			`perdure answer TREE`:     {before: asking},
-			`perdure resume TREE`:     {before: asking + `touch asked; perdure answer "$TREE" retry;`},
+			`perdure run "Summarize…`:   {reason: "it needs Ollama"},
+			`perdure answer TREE`:       {before: asking},
+			`perdure answer TREE retry`: {before: asking + "touch asked;"},
+			`perdure run "Which tests…`: {reason: "it needs a server"},
+			`perdure resume TREE`:       {before: asking + `touch asked; perdure answer "$TREE" retry;`},
 		}},
 	}
 }

@@ -111,7 +111,11 @@ func TestTooLongInWordsOfServers(t *testing.T) {
 		if run.status != 0 || !strings.Contains(run.stdout, "Part answer.") {
 			t.Errorf("%s: status %d, output %q, errors %q", name, run.status, run.stdout, run.stderr)
 		}
-		if n := len(server.Requests()); n > 8 {
+		most := 8
+		if name == "tgi" { // it names a limit of 4,096 tokens
+			most = 30
+		}
+		if n := len(server.Requests()); n > most {
 			t.Errorf("%s: %d requests", name, n)
 		}
 	}
