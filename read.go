@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -69,6 +70,86 @@ func scanTree(scan func(dest ...any) error) (Tree, error) {
 	}
 	return t, json.Unmarshal([]byte(limits), &t.Limits)
 }
+
+// leastPrefix is how many digits of an ID its beginning has at least.
+const leastPrefix = 4
+
+// sqlTreesLike reads one more tree than is listed.
+const sqlTreesLike = `SELECT name FROM tree WHERE name >= $1 AND name < $2 ORDER BY name LIMIT 6`
+
+// FindTree returns the ID of the tree that a text names: an ID, whether the tree exists or
+// not, or the beginning of the ID of one tree, with at least 4 digits.
+func (s *Store) FindTree(ctx context.Context, text string) (TreeID, error) {
+	const op = "find tree"
+	id, invalid := ParseTreeID(text)
+	digits, ok := strings.CutPrefix(text, treePrefix)
+	if invalid == nil || !ok || len(digits) < leastPrefix || len(digits) > 8 || strings.Trim(digits, hexDigits) != "" {
+		return id, invalid
+	}
+	found, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[string], sqlTreesLike, text, text+"g")
+	switch {
+	case err != nil:
+		return "", wrap(op, err)
+	case len(found) == 0:
+		return "", notFoundf(op, "no tree's ID begins with %q", text)
+	case len(found) > 1:
+		return "", ambiguous(op, text, found)
+	}
+	return TreeID(found[0]), nil
+}
+
+// shownMatches is how many of several matching IDs an error names.
+const shownMatches = 5
+
+// ambiguous returns the error about a text that several IDs begin with.
+func ambiguous(op, text string, found []string) error {
+	list, more := found[:min(len(found), shownMatches)], ""
+	if len(found) > shownMatches {
+		more = " and others"
+	}
+	return &Error{Code: CodeInvalid, Op: op, Msg: fmt.Sprintf("several IDs begin with %q: %s%s", text,
+		strings.Join(list, ", "), more), Hint: "write more of its digits"}
+}
+
+const (
+	sqlHasTask   = `SELECT COUNT(*) FROM task WHERE id = $1`
+	sqlTasksLike = `SELECT id FROM task WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 6`
+)
+
+// FindTask returns the task that a number names: the task with it, or the only one whose
+// number begins with it. It returns the number itself if there is none.
+func (s *Store) FindTask(ctx context.Context, id TaskID) (TaskID, error) {
+	const op = "find task"
+	var n int64
+	if err := s.db.QueryRow(ctx, sqlHasTask, []any{int64(id)}, &n); err != nil || n > 0 || id < leastTaskPrefix {
+		return id, wrap(op, err)
+	}
+	var found []string
+	var only TaskID
+	for low, high := int64(id)*10, int64(id)*10+9; high < maxTaskPrefix; low, high = low*10, high*10+9 {
+		ids, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[int64], sqlTasksLike, low, high)
+		if err != nil {
+			return 0, wrap(op, err)
+		}
+		for _, n := range ids {
+			only = TaskID(n)
+			found = append(found, only.String())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return id, nil
+	case 1:
+		return only, nil
+	}
+	return 0, ambiguous(op, id.String(), found)
+}
+
+// An ID of fewer digits has zeros before them, and is no beginning of another one.
+const (
+	leastTaskPrefix = 1000
+	maxTaskPrefix   = 1e15
+)
 
 // Trees lists trees, the newest first.
 func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {

@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 		"memory": memory, "overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
 		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs,
 		"loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
-		"create": createTrees, "loop-persistence": persistence, "repl": repl, "repl-child": replChild,
+		"create": createTrees, "loop-persistence": persistence, "eta": forecast, "repl": repl, "repl-child": replChild,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("name a benchmark: %v", slices.Sorted(maps.Keys(commands)))

@@ -101,7 +101,7 @@ func (v acpView) Answer(r *client.Result) (text, problem string) {
 	if text = answerText(r); text != "" {
 		text += footnotes(r)
 	}
-	if exit, ok := errors.AsType[*env.Exit](judge(r)); ok {
+	if exit, ok := errors.AsType[*env.Exit](judge(r, nil)); ok {
 		problem = strings.TrimSpace(exit.Msg + "\n\n" + exit.Hint)
 	}
 	return text, problem

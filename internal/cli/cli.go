@@ -48,7 +48,7 @@ type app struct {
 func newApp(p env.Process) *app { return &app{Env: env.New(p)} }
 
 func (a *app) execute(ctx context.Context) error {
-	root := a.newRoot()
+	root := a.newRoot() // may replace an argument
 	root.SetArgs(a.Args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.parsed {
@@ -62,6 +62,8 @@ func (a *app) finish(err error) int {
 	if err == nil {
 		if failed := a.Out.Failed(); failed != nil {
 			err = fmt.Errorf("write result: %w", failed)
+		} else if a.Out.Stopped() {
+			err = &env.Exit{Status: env.StatusFailed} // the reader knows that it closed the pipe
 		}
 	}
 	if status := env.StatusOf(err); err != nil && status == env.StatusUsage && a.wantsJSON() {

@@ -47,6 +47,7 @@ func (a *app) commands() []command {
 		{"show", a.newShowCommand},
 		{"events", a.newEventsCommand},
 		{"watch", a.newWatchCommand},
+		{"result", a.newResultCommand},
 		{"report", a.newReportCommand},
 		{"check", of(check.Command)},
 		{"meter", of(meter.Command)},
@@ -80,6 +81,9 @@ func (a *app) commands() []command {
 func (a *app) addCommands(root *cobra.Command) {
 	all := a.commands()
 	if len(a.Args) > 0 {
+		if a.Args[0] == "--version" {
+			a.Args[0] = "version"
+		}
 		if i := slices.IndexFunc(all, func(c command) bool { return c.name == a.Args[0] }); i >= 0 {
 			all = all[i : i+1]
 			root.CompletionOptions.DisableDefaultCmd = true

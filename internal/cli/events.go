@@ -28,7 +28,7 @@ func (a *app) newEventsCommand() *cobra.Command {
 				return env.UsageError("write the number of the last printed event", "--since is %d", f.since)
 			}
 			if f.tree != "" {
-				if _, err := perdure.ParseTreeID(f.tree); err != nil {
+				if err := env.CheckTree(f.tree); err != nil {
 					return err
 				}
 			}

@@ -51,7 +51,7 @@ func (a *app) newForkCommand() *cobra.Command {
 // fork creates a tree that goes on from a turn of another one, and follows it.
 func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg string, at int) error {
 	ctx := cmd.Context()
-	id, err := perdure.ParseTreeID(arg)
+	id, err := b.FindTree(ctx, arg)
 	if err != nil {
 		return err
 	}

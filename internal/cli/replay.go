@@ -38,7 +38,7 @@ func (a *app) newReplayCommand() *cobra.Command {
 		ValidArgsFunction: a.CompleteTrees,
 	}
 	replayTree := a.Run(env.Execute, func(ctx context.Context, b *env.Backend, args []string) error {
-		id, err := perdure.ParseTreeID(args[0])
+		id, err := b.FindTree(ctx, args[0])
 		if err != nil && strings.HasSuffix(args[0], ".jsonl") {
 			return env.UsageError("perdure replay --file "+args[0]+" runs the code of a log", "%q is not the ID of a tree",
 				args[0])

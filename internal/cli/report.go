@@ -16,18 +16,17 @@ import (
 func (a *app) newReportCommand() *cobra.Command {
 	var format, output string
 	cmd := &cobra.Command{
-		Use:   "report TREE",
+		Use:   "report [TREE]",
 		Short: "Write a report of a tree as Markdown or HTML",
 		Long: "Write a report of a tree: summary, answer, failures with their errors, timeline, cost by depth and model, " +
 			"slowest tasks, the tree and citations. The HTML page is one file that loads no others and supports dark mode " +
-			"and printing. --json prints the figures as one object. The tree can still be running.",
+			"and printing. --json prints the figures as one object. The tree can still be running; without an argument it is the newest.",
 		Example:           "perdure report tree-1a2b3c4d -o report.html\n perdure report tree-1a2b3c4d | less",
 		GroupID:           env.GroupInspect,
-		Args:              env.Arguments(1, 1, "one tree"),
+		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := perdure.ParseTreeID(args[0])
-			if err != nil {
+			if err := checkTrees(args); err != nil {
 				return err
 			}
 			format = cmp.Or(format, report.FormatOf(output))
@@ -35,6 +34,10 @@ func (a *app) newReportCommand() *cobra.Command {
 				return env.Unknown("format", format, report.Formats())
 			}
 			return a.Do(cmd, env.Read, func(b *env.Backend) error {
+				id, err := a.TreeOrNewest(cmd.Context(), b, args, "")
+				if err != nil {
+					return err
+				}
 				if a.JSON {
 					return a.reportJSON(cmd.Context(), b, id)
 				}

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -33,6 +35,11 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	if err != nil {
 		return err
 	}
+	if a.Out.Stopped() {
+		return &env.Exit{Status: env.StatusFailed, Msg: "write result: " + a.Out.Why(),
+			Hint: fmt.Sprintf("`perdure result %s` prints the answer again", id)}
+	}
+	removeMark(b, id)
 	a.noteDetails(&r.Details)
 	s, err := b.Status(ctx, id)
 	if err != nil {
@@ -42,7 +49,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	if why := reached(r.Limits); why != "" {
 		a.Note("limit reached: %s", why)
 	}
-	return judge(&r)
+	return judge(&r, &s.Progress)
 }
 
 // partialLine returns the line before an answer in which parts are missing. Structured
@@ -99,16 +106,16 @@ func footnotes(r *client.Result) string {
 const shownMissing = 5
 
 // judge returns an error with an exit status for a result that is not complete.
-func judge(r *client.Result) error {
+func judge(r *client.Result, p *perdure.Progress) error {
 	switch {
 	case r.State == perdure.Cancelled:
 		return &env.Exit{Status: env.StatusFailed, Msg: fmt.Sprintf("tree %q was cancelled", r.Tree) + because(r)}
 	case r.State == perdure.Failed:
 		return &env.Exit{Status: failedStatus(r.Error), Msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r),
-			Hint: takeUp(r)}
+			Hint: takeUp(r, p)}
 	case r.State == perdure.Partial:
 		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r),
-			Hint: fmt.Sprintf("the answer covers only the parts that finished; %s", takeUp(r))}
+			Hint: fmt.Sprintf("the answer covers only the parts that finished; %s", takeUp(r, p))}
 	}
 	return nil
 }
@@ -180,7 +187,7 @@ func failedStatus(e *perdure.TaskError) int {
 }
 
 // takeUp returns the text for how to finish a tree whose parts are missing.
-func takeUp(r *client.Result) string {
+func takeUp(r *client.Result, p *perdure.Progress) string {
 	command, higher := "perdure resume "+string(r.Tree), ""
 	for _, l := range r.Limits {
 		switch {
@@ -188,22 +195,41 @@ func takeUp(r *client.Result) string {
 		case l.Limit == limitNode: // how many tasks are enough is in the error of the task
 			higher = " with a higher " + l.Flag
 		default:
-			command += " " + l.Flag + " " + raised(l, r.MissingTotal)
+			command += " " + l.Flag + " " + raised(l, r.MissingTotal, p)
 		}
 	}
 	return fmt.Sprintf("`%s`%s takes up the missing parts; `perdure tree %s` shows all tasks", command, higher, r.Tree)
 }
 
-// raised returns the value of a flag that doubles a limit, and that is enough for a call for
-// each missing part.
-func raised(l perdure.LimitUse, missing int64) string {
+// Margins of forecasts: what a part takes varies.
+const (
+	tokenMargin = 1.1
+	timeMargin  = 1.25
+)
+
+// raised returns the value of a flag with which the tree is expected to end: what the finished
+// share of the work took, for all of it. It is twice the limit if that share is unknown.
+func raised(l perdure.LimitUse, missing int64, p *perdure.Progress) string {
+	all := 2.0 // times what was used
+	known := p != nil && p.Planned != nil && p.Percent > 0
+	if known {
+		all = 100 / p.Percent
+	}
+	forecast := float64(l.Used) * all
+	if !known {
+		forecast = 2 * float64(l.Value)
+	}
 	switch l.Limit {
 	case limitCalls:
-		return fmt.Sprint(max(2*l.Value, l.Used+missing))
+		return fmt.Sprint(max(int64(math.Ceil(forecast)), l.Used+missing+1, l.Value+1))
 	case limitCost:
-		return fmt.Sprint(2 * float64(l.Value) / 1e6)
+		return fmt.Sprintf("%.4g", max(forecast*tokenMargin, float64(l.Value)*tokenMargin)/1e6)
 	case limitTime:
-		return (2 * milliseconds(l.Value)).String()
+		left := 2 * milliseconds(l.Value)
+		if known { // the limit counts from the resumption
+			left = time.Duration(p.WorkedSeconds * (all - 1) * timeMargin * float64(time.Second))
+		}
+		return max(left.Round(time.Second), time.Second).String()
 	}
-	return fmt.Sprint(2 * l.Value)
+	return fmt.Sprint(max(int64(math.Ceil(forecast*tokenMargin)), l.Value+1))
 }

@@ -125,7 +125,7 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 
 func (a *app) resume(ctx context.Context, b *env.Backend, args []string, changes json.RawMessage) error {
 	if len(args) == 1 {
-		id, err := perdure.ParseTreeID(args[0])
+		id, err := b.FindTree(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -153,6 +153,11 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string, changes
 			mine = append(mine, id)
 		}
 	}
+	late, err := unprintedTrees(ctx, b)
+	if err != nil {
+		return err
+	}
+	mine = append(late, mine...)
 	switch {
 	case len(mine) == 0 && refused == nil:
 		a.Note("no unfinished trees")

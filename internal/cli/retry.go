@@ -58,7 +58,7 @@ func (a *app) newRetryCommand() *cobra.Command {
 func (a *app) retryTask(ctx context.Context, b *env.Backend, arg string) error {
 	id, err := perdure.ParseTaskID(arg)
 	if err != nil {
-		if _, isTree := perdure.ParseTreeID(arg); isTree == nil {
+		if env.CheckTree(arg) == nil {
 			return env.UsageError("perdure retry --missing "+arg, "%q is a tree, not a task", arg)
 		}
 		return err
@@ -71,7 +71,7 @@ func (a *app) retryTask(ctx context.Context, b *env.Backend, arg string) error {
 }
 
 func (a *app) retryMissing(ctx context.Context, b *env.Backend, arg string, changes json.RawMessage) error {
-	id, err := perdure.ParseTreeID(arg)
+	id, err := b.FindTree(ctx, arg)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,6 +64,9 @@ func (a *app) newBatchCommand() *cobra.Command {
 		GroupID: env.GroupRun,
 		Args:    env.Arguments(2, 2, "a glob and a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.checkOrder(args); err != nil {
+				return err
+			}
 			f.contexts = []string{args[0]}
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[1], Name: f.name}, true)
 		},
@@ -71,10 +75,43 @@ func (a *app) newBatchCommand() *cobra.Command {
 	return cmd
 }
 
+// checkOrder returns an error if the prompt stands before the glob.
+func (a *app) checkOrder(args []string) error {
+	_, isPath := os.Stat(a.Path(args[0]))
+	_, isSecond := os.Stat(a.Path(args[1]))
+	glob := strings.ContainsAny(args[1], "*?[") && !strings.Contains(args[1], " ")
+	if isPath == nil || !strings.Contains(args[0], " ") || isSecond != nil && !glob {
+		return nil
+	}
+	return env.UsageError(fmt.Sprintf("perdure batch %q %q", args[1], args[0]),
+		"the files come first and the prompt second: %q is no file", args[0])
+}
+
+// fileForPrompt returns an error if the prompt is the path of a file: the user wrote the prompt
+// after --context, or left it out. A word that happens to be a file's name is a prompt.
+func (a *app) fileForPrompt(prompt string, f *runFlags) error {
+	if _, err := os.Stat(a.Path(prompt)); err != nil {
+		return nil //nolint:nilerr // it is a prompt
+	}
+	for _, c := range f.contexts {
+		if _, err := os.Stat(a.Path(c)); err != nil && strings.Contains(c, " ") {
+			return env.UsageError(fmt.Sprintf("perdure run %q --context %s", c, prompt),
+				"the prompt %q is a file, and the context %q is none", prompt, c)
+		}
+	}
+	if len(f.contexts) == 0 && strings.ContainsAny(prompt, "./") {
+		return env.UsageError(fmt.Sprintf("perdure run \"PROMPT\" --context %s", prompt), "the prompt %q is a file", prompt)
+	}
+	return nil
+}
+
 func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch bool) error {
 	ctx := cmd.Context()
 	if strings.TrimSpace(req.Prompt) == "" {
 		return env.UsageError("perdure run \"PROMPT\"", "prompt is empty")
+	}
+	if err := a.fileForPrompt(req.Prompt, f); err != nil && !batch {
+		return err
 	}
 	l, err := a.Load(cmd)
 	if err != nil {
@@ -130,6 +167,7 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 		return "", err
 	}
 	b.Own(tree.ID)
+	awaitAnswer(b, tree.ID)
 	fmt.Fprintln(a.Err, tree.ID)
 	if len(f.contexts) > 0 {
 		a.noteContext(&report)

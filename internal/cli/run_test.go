@@ -238,7 +238,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		want int
 		says string
 	}{
-		{syscall.EPIPE, 0, ""},
+		{syscall.EPIPE, env.StatusFailed, ""}, // the reader knows
 		{errors.New("no space left on device"), env.StatusFailed, "perdure: error: write result: no space left on device\n"},
 	} {
 		var stderr output

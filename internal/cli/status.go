@@ -42,7 +42,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 }
 
 func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error {
-	id, err := perdure.ParseTreeID(arg)
+	id, err := b.FindTree(ctx, arg)
 	if err != nil {
 		return err
 	}

@@ -19,20 +19,19 @@ func (a *app) newTreeCommand() *cobra.Command {
 	v := treeView{s: a.Out}
 	format := formatASCII
 	cmd := &cobra.Command{
-		Use:   "tree TREE",
+		Use:   "tree [TREE]",
 		Short: "Draw the tasks of a tree with state, time and cost",
 		Long: "Draw the tasks of a tree with state, running time and cost. Many successive siblings with the same state, " +
 			"or the same error, are folded. A task that is answered by a REPL (planner repl) has its turns, each with its " +
 			"sub-calls and its cost with them. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
-			"--json, prints one task a line, by ID, as `perdure show --json` does.",
+			"--json, prints one task a line, by ID, as `perdure show --json` does. Without an argument, draw the newest tree.",
 		Example: "perdure tree tree-1a2b3c4d --depth 2\n" +
 			"perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",
 		GroupID:           env.GroupInspect,
-		Args:              env.Arguments(1, 1, "one tree"),
+		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := perdure.ParseTreeID(args[0])
-			if err != nil {
+			if err := checkTrees(args); err != nil {
 				return err
 			}
 			if !slices.Contains(treeFormats(), format) {
@@ -42,6 +41,10 @@ func (a *app) newTreeCommand() *cobra.Command {
 				return env.UsageError("omit one of them", "--json and --format %s exclude each other", format)
 			}
 			return a.Do(cmd, env.Read, func(b *env.Backend) error {
+				id, err := a.TreeOrNewest(cmd.Context(), b, args, "")
+				if err != nil {
+					return err
+				}
 				if a.JSON || format == formatJSON {
 					return a.listTasks(cmd.Context(), b, id)
 				}
@@ -55,6 +58,16 @@ func (a *app) newTreeCommand() *cobra.Command {
 	a.JSONFlag(cmd)
 	env.Complete(cmd, "format", treeFormats()...)
 	return cmd
+}
+
+// checkTrees returns an error for an argument that cannot name a tree.
+func checkTrees(args []string) error {
+	for _, arg := range args {
+		if err := env.CheckTree(arg); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // The formats of a drawn tree.

@@ -27,12 +27,8 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 		GroupID:           env.GroupInspect,
 		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trees := make([]perdure.TreeID, len(args))
-			for i, arg := range args {
-				var err error
-				if trees[i], err = perdure.ParseTreeID(arg); err != nil {
-					return err
-				}
+			if err := checkTrees(args); err != nil {
+				return err
 			}
 			if err := accept.check(args, a.JSON); err != nil {
 				return err
@@ -42,6 +38,13 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 				return err
 			}
 			return a.WithStore(cmd.Context(), l, false, func(s *perdure.Store) error {
+				trees := make([]perdure.TreeID, len(args))
+				for i, arg := range args {
+					var err error
+					if trees[i], err = s.FindTree(cmd.Context(), arg); err != nil {
+						return err
+					}
+				}
 				r, err := s.VerifyLog(cmd.Context(), trees...)
 				if err != nil {
 					return err

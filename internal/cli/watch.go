@@ -26,25 +26,26 @@ func (a *app) newWatchCommand() *cobra.Command {
 		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var id perdure.TreeID
-			if len(args) == 1 {
-				var err error
-				if id, err = perdure.ParseTreeID(args[0]); err != nil {
-					return loop.Watch(a.Env, cmd, args[0])
-				}
+			if len(args) == 1 && env.CheckTree(args[0]) != nil {
+				return loop.Watch(a.Env, cmd, args[0])
 			}
 			if !a.StdinTerminal() || !a.Out.Terminal {
 				return env.UsageError("use `perdure status` or `perdure events --follow` instead",
 					"watch needs a terminal for input and output")
 			}
-			return a.Do(cmd, env.Read, func(b *env.Backend) error { return a.watch(cmd.Context(), b, id) })
+			return a.Do(cmd, env.Read, func(b *env.Backend) error { return a.watch(cmd.Context(), b, args) })
 		},
 	}
 }
 
-func (a *app) watch(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
-	if id != "" { // an unknown tree is an error before the screen changes
-		if _, err := b.Tree(ctx, id); err != nil {
+func (a *app) watch(ctx context.Context, b *env.Backend, args []string) error {
+	var id perdure.TreeID
+	if len(args) > 0 { // an unknown tree is an error before the screen changes
+		var err error
+		if id, err = b.FindTree(ctx, args[0]); err == nil {
+			_, err = b.Tree(ctx, id)
+		}
+		if err != nil {
 			return err
 		}
 	}

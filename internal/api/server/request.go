@@ -36,12 +36,14 @@ type request struct {
 	jsonBytes int64
 	values    url.Values
 	known     []string
+	store     *perdure.Store
 	err       error
 }
 
 func (s *server) request(w http.ResponseWriter, hr *http.Request) *request {
 	values, err := url.ParseQuery(hr.URL.RawQuery)
-	r := &request{Request: hr, w: w, jsonBytes: s.limits.JSONBytes, values: values}
+	r := &request{Request: hr, w: w, jsonBytes: s.limits.JSONBytes, values: values,
+		store: s.store}
 	if err != nil {
 		r.fail("the query of the URL is malformed", "")
 	}
@@ -144,16 +146,30 @@ func parsed[T any](r *request, id string, parse func(string) (T, error)) (value 
 }
 
 func (r *request) tree(name string) perdure.TreeID {
-	return parsed(r, r.text(name), perdure.ParseTreeID)
+	return parsed(r, r.text(name), r.findTree)
 }
 
 func (r *request) task(name string) perdure.TaskID {
-	return parsed(r, r.text(name), perdure.ParseTaskID)
+	return parsed(r, r.text(name), r.findTask)
 }
 
-func (r *request) pathTree() perdure.TreeID { return parsed(r, r.PathValue("id"), perdure.ParseTreeID) }
+func (r *request) pathTree() perdure.TreeID { return parsed(r, r.PathValue("id"), r.findTree) }
 
-func (r *request) pathTask() perdure.TaskID { return parsed(r, r.PathValue("id"), perdure.ParseTaskID) }
+func (r *request) pathTask() perdure.TaskID { return parsed(r, r.PathValue("id"), r.findTask) }
+
+// findTree reads the ID of a tree or the beginning of one.
+func (r *request) findTree(text string) (perdure.TreeID, error) {
+	return r.store.FindTree(r.Context(), text)
+}
+
+// findTask reads the ID of a task or the beginning of one.
+func (r *request) findTask(text string) (perdure.TaskID, error) {
+	id, err := perdure.ParseTaskID(text)
+	if err != nil {
+		return 0, err
+	}
+	return r.store.FindTask(r.Context(), id)
+}
 
 func (r *request) tasks(name string) []perdure.TaskID {
 	var ids []perdure.TaskID

@@ -69,6 +69,18 @@ func (s *Stream) first() error {
 	return s.err
 }
 
+// Why describes the first error of a write.
+func (s *Stream) Why() string {
+	switch err := s.first(); {
+	case err == nil:
+		return ""
+	case closedPipe(err):
+		return "the reader closed the output"
+	default:
+		return err.Error()
+	}
+}
+
 // Failed returns the first error of a write. A pipe that the reader closed is not an
 // error.
 func (s *Stream) Failed() error {

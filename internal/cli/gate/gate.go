@@ -93,7 +93,8 @@ func Command(e *env.Env) *cobra.Command {
 func which(ctx context.Context, e *env.Env, b *env.Backend, args []string) (id perdure.TreeID, answer string,
 	err error) {
 	if len(args) > 0 {
-		if id, err = perdure.ParseTreeID(args[0]); err == nil || len(args) == 2 {
+		if env.CheckTree(args[0]) == nil || len(args) == 2 {
+			id, err = b.FindTree(ctx, args[0])
 			return id, strings.Join(args[1:], ""), err
 		}
 		answer = args[0]

@@ -72,8 +72,9 @@ func (p *prompt) enter(t testing.TB, text string) (out, errs string) {
 	p.out.Reset()
 	p.err.Reset()
 	p.in = &pipedLines{bufio.NewReader(strings.NewReader(text))}
-	if err := p.loop(t.Context()); err != nil {
-		t.Fatal(err)
+	err := p.loop(t.Context())
+	if failed := strings.Contains(p.err.String(), "error: "); failed != (env.StatusOf(err) == env.StatusFailed) {
+		t.Fatalf("%v, printed %q", err, p.err.String())
 	}
 	return p.out.String(), p.err.String()
 }

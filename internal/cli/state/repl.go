@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // ReplCommand returns the command repl.
@@ -124,16 +125,19 @@ func (notCanceled) Close() error { return nil }
 
 var errQuit = errors.New("quit")
 
-// loop runs lines until the input ends.
+// loop runs lines until the input ends. Lines that failed are a failure of the command, unless
+// the user typed them.
 func (k *console) loop(ctx context.Context) error {
+	failed := 0
 	for {
 		line, err := k.read(k.prompt())
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, io.EOF):
-			return nil
+			return k.failedLines(failed)
 		case errors.Is(err, errLongLine):
+			failed++
 			k.printError(err)
 			continue
 		case err != nil:
@@ -144,12 +148,21 @@ func (k *console) loop(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if errors.Is(err, errQuit) {
-			return nil
+			return k.failedLines(failed)
 		}
 		if err != nil {
+			failed++
 			k.printError(err)
 		}
 	}
+}
+
+// failedLines returns the error about lines of a script that failed.
+func (k *console) failedLines(n int) error {
+	if _, script := k.in.(*pipedLines); n == 0 || !script {
+		return nil
+	}
+	return &env.Exit{Status: env.StatusFailed, Msg: human.Count(int64(n), "line") + " failed"}
 }
 
 func (k *console) read(prompt string) (string, error) {

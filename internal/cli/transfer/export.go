@@ -121,11 +121,14 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 
 // export writes a tree from the store itself, also while a daemon runs.
 func (c *commands) export(ctx context.Context, l *config.Loaded, tree string, f *exportFlags) error {
-	id, err := perdure.ParseTreeID(tree)
-	if err != nil {
+	if err := env.CheckTree(tree); err != nil {
 		return err
 	}
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
+		id, err := store.FindTree(ctx, tree)
+		if err != nil {
+			return err
+		}
 		return c.WriteOutput(f.output, func(w io.Writer) error {
 			return export.Write(ctx, store, w, export.Config{Tree: id, WithoutContext: f.withoutContext})
 		})
@@ -134,11 +137,14 @@ func (c *commands) export(ctx context.Context, l *config.Loaded, tree string, f 
 
 // exportLog writes the log of a run of planner repl.
 func (c *commands) exportLog(ctx context.Context, l *config.Loaded, tree string, f *exportFlags) error {
-	id, err := perdure.ParseTreeID(tree)
-	if err != nil {
+	if err := env.CheckTree(tree); err != nil {
 		return err
 	}
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
+		id, err := store.FindTree(ctx, tree)
+		if err != nil {
+			return err
+		}
 		log := &rlm.Log{Store: store, Tree: id, WithoutContext: f.withoutContext}
 		return c.WriteOutput(f.output, func(w io.Writer) error { return log.Write(ctx, w) })
 	})

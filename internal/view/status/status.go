@@ -136,7 +136,7 @@ func RowNote(r *client.OutlineRow) string {
 
 // Percent writes the share of the work that is done, "–" if it is unknown.
 func Percent(p *perdure.Progress) string {
-	if p.Planned == nil {
+	if p.Planned == nil && !p.State.Terminal() {
 		return "–"
 	}
 	return human.WholePercent(p.Percent)
@@ -149,8 +149,11 @@ func Bar(p *perdure.Progress, width int) string {
 
 // Tasks returns the number of tasks, those that are planned included.
 func Tasks(p *perdure.Progress) string {
-	if p.Planned != nil {
+	switch {
+	case p.Planned != nil:
 		return human.Count(max(*p.Planned, p.Total), "task")
+	case p.State.Terminal(): // of a server of an older version
+		return human.Count(p.Total, "task")
 	}
 	return human.Count(p.Total, "task") + " so far"
 }

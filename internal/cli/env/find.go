@@ -1,0 +1,48 @@
+package env
+
+import (
+	"context"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// CheckTree returns an error if an argument is neither the ID of a tree nor the beginning of one.
+func CheckTree(arg string) error {
+	_, err := perdure.ParseTreeID(arg)
+	digits, ok := strings.CutPrefix(arg, "tree-")
+	if ok && len(digits) >= 4 && len(digits) < 8 && strings.Trim(digits, "0123456789abcdef") == "" {
+		return nil
+	}
+	return err
+}
+
+// FindTree returns the ID of the tree that an argument names: its ID or the beginning of it.
+func (b *Backend) FindTree(ctx context.Context, arg string) (perdure.TreeID, error) {
+	id, err := perdure.ParseTreeID(arg)
+	if err == nil {
+		return id, nil
+	}
+	if err := CheckTree(arg); err != nil {
+		return "", err
+	}
+	t, err := b.Tree(ctx, perdure.TreeID(arg))
+	return t.ID, err
+}
+
+// TreeOrNewest returns the tree that the first argument names, or else the newest tree of a
+// kind, "" for any, and notes which one that is.
+func (e *Env) TreeOrNewest(ctx context.Context, b *Backend, args []string, kind string) (perdure.TreeID, error) {
+	if len(args) > 0 {
+		return b.FindTree(ctx, args[0])
+	}
+	page, err := b.Trees(ctx, perdure.TreeFilter{Kind: kind, Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	if len(page.Trees) == 0 {
+		return "", NotFound("`perdure run` creates one", "there are no trees")
+	}
+	e.Note("the newest tree: %s", page.Trees[0].ID)
+	return page.Trees[0].ID, nil
+}
