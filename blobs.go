@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -66,6 +67,54 @@ func (s *Store) OpenBlob(ctx context.Context, hash string) (*Blob, error) {
 		return nil, blobError("open blob", err)
 	}
 	return &Blob{ReaderAt: f, Closer: f, size: f.Size()}, nil
+}
+
+// OpenIndex opens the search index of a context, see [Store.PutIndex].
+func (s *Store) OpenIndex(_ context.Context, hash string) (*Blob, error) {
+	files, err := s.indexes()
+	if err != nil {
+		return nil, err
+	}
+	f, err := files.OpenIndex(hash)
+	if err != nil {
+		return nil, blobError("open index", err)
+	}
+	return &Blob{ReaderAt: f, Closer: f, size: f.Size()}, nil
+}
+
+// PutIndex stores what write writes as the search index of a context, and opens it. The index is a
+// cache: a file beside the context, removed with it, or, if the database is PostgreSQL, one in the
+// user's cache folder, which keeps the latest. It can be lost at any time, and its content is not
+// checked.
+func (s *Store) PutIndex(ctx context.Context, hash string, write func(io.Writer) error) (*Blob, error) {
+	files, err := s.indexes()
+	if err != nil {
+		return nil, err
+	}
+	if err := files.PutIndex(hash, write); err != nil {
+		return nil, wrap("write index", err)
+	}
+	if s.blobs == nil {
+		if err := files.LimitIndexes(maxCachedIndexes); err != nil {
+			return nil, wrap("limit indexes", err)
+		}
+	}
+	return s.OpenIndex(ctx, hash)
+}
+
+// maxCachedIndexes is how many bytes of indexes a user's cache folder keeps, besides the last one.
+const maxCachedIndexes = 4 << 30
+
+// indexes returns where search indexes are kept.
+func (s *Store) indexes() (*blob.Store, error) {
+	if s.blobs != nil {
+		return s.blobs, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return nil, wrap("find cache folder", err)
+	}
+	return blob.New(filepath.Join(dir, "perdure", "indexes"), s.log)
 }
 
 func (s *Store) blobText(ctx context.Context, hash string) (string, error) {

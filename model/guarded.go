@@ -160,8 +160,7 @@ func (c GuardedConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// Unwrap returns the model that is asked; [AsPreparer] and [AsWindower] look
-// through it.
+// Unwrap returns the model that is asked; [AsWindower] looks through it.
 func (g *Guarded) Unwrap() Model { return g.cfg.Model }
 
 // Paused returns until when a rate limit stops everybody and why; the zero

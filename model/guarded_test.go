@@ -458,9 +458,6 @@ func TestAbilitiesAreFoundInside(t *testing.T) {
 	if w, ok := model.AsWindower(outer); !ok || w.Window() != 42 {
 		t.Error("window not found")
 	}
-	if _, ok := model.AsPreparer(outer); ok {
-		t.Error("found a Preparer where there is none")
-	}
 	if _, ok := model.AsWindower(nil); ok {
 		t.Error("found a Windower in nothing")
 	}

@@ -1,7 +1,6 @@
 // Package model is the interface to models: language models behind HTTP
 // endpoints, programs, scripts of prepared replies, and an offline retrieval
-// engine. Optional abilities are further interfaces: [Preparer], [Windower],
-// [Pricer].
+// engine. Optional abilities are further interfaces: [Windower], [Pricer].
 //
 // A Model makes one attempt. [Guarded] retries, honours Retry-After and pauses
 // all calls after a rate limit, in the same way for all providers. The package
@@ -11,7 +10,7 @@ package model
 import (
 	"context"
 	"encoding/json"
-	"iter"
+	"fmt"
 )
 
 // Model answers requests. Implementations are safe for concurrent use.
@@ -36,20 +35,15 @@ type Pricer interface {
 	Price(u Usage) (micros int64, known bool)
 }
 
-// Preparer is implemented by models that need one pass over the whole context
-// before they answer about a part of it, for example for document frequencies.
-// The result of Prepare is computed once for a run, stored, and passed to each
-// request as [Request.Prepared]. It has to be deterministic.
-type Preparer interface {
-	Prepare(ctx context.Context, prompt string, docs iter.Seq2[Document, error]) (json.RawMessage, error)
-}
-
-// Document is a run of whole lines of one file.
+// Document is text of one file, in general whole lines.
 type Document struct {
 	// File is the name as the user gave it.
 	File string
 	// StartLine is the number of the first line of Text, counted from 1.
 	StartLine int
+	// StartColumn is the byte of that line, counted from 1, at which Text begins; 0 if it is the
+	// first one. It is not part of [Hash].
+	StartColumn int
 	// Text is valid UTF-8.
 	Text string
 	// Repeated is set if another request has the text too: it is there to understand the others by,
@@ -84,8 +78,6 @@ type Request struct {
 	// are none. Models that read plain text render them with [Render].
 	Documents []Document
 	Layout    Layout
-	// Prepared is what [Preparer] computed for the run; nil for others.
-	Prepared json.RawMessage
 	// Temperature, Seed: nil leaves the provider's default.
 	Temperature *float64
 	Seed        *int64
@@ -197,11 +189,22 @@ type Citation struct {
 	File      string `json:"file"`
 	StartLine int    `json:"start_line"`
 	EndLine   int    `json:"end_line"`
-	Text      string `json:"text"`
+	// StartColumn is the byte of the first line, counted from 1, at which Text begins; 0 if it is
+	// the first one. Text that begins within a line may also end within one.
+	StartColumn int    `json:"start_column,omitempty"`
+	Text        string `json:"text"`
 	// SHA256 is the hexadecimal hash of Text; for CitedRead, of the text that was read.
 	SHA256 string `json:"sha256"`
 	// Score orders citations of one run; 0 when the model does not rank.
 	Score float64 `json:"score,omitempty"`
+}
+
+// Place returns the place as FILE:FIRST-LAST, or FILE:LINE:COLUMN for text that begins within a line.
+func (c *Citation) Place() string {
+	if c.StartColumn > 0 {
+		return fmt.Sprintf("%s:%d:%d", c.File, c.StartLine, c.StartColumn)
+	}
+	return fmt.Sprintf("%s:%d-%d", c.File, c.StartLine, c.EndLine)
 }
 
 // Usage is what one request took, in tokens, as the provider reported it.

@@ -133,7 +133,7 @@ func Hash(name string, req *Request) string {
 		w.signed(d.StartLine)
 		w.text(d.Text)
 	}
-	w.text(string(req.Prepared))
+	w.text("") // was a field of requests; hashes stay the same
 	w.optional(req.Temperature != nil, func() uint64 { return math.Float64bits(*req.Temperature) })
 	w.optional(req.Seed != nil, func() uint64 { return uint64(*req.Seed) }) //nolint:gosec // its bits
 	w.signed(req.MaxOutputTokens)

@@ -200,7 +200,6 @@ func TestHash(t *testing.T) {
 		"text":              func(r *model.Request) { r.Documents[0].Text += "x" },
 		"file to text":      func(r *model.Request) { r.Documents[0].File, r.Documents[0].Text = "src/a.g", "oone\ntwo\n" },
 		"fewer documents":   func(r *model.Request) { r.Documents = r.Documents[:2] },
-		"prepared":          func(r *model.Request) { r.Prepared = []byte("1") },
 		"temperature":       func(r *model.Request) { *r.Temperature = 0 },
 		"no temperature":    func(r *model.Request) { r.Temperature = nil },
 		"seed":              func(r *model.Request) { *r.Seed = -1 },

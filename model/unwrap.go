@@ -5,9 +5,6 @@ type Unwrapper interface {
 	Unwrap() Model
 }
 
-// AsPreparer finds the [Preparer] in m or in what m wraps.
-func AsPreparer(m Model) (Preparer, bool) { return find[Preparer](m) }
-
 // AsWindower finds the [Windower] in m or in what m wraps.
 func AsWindower(m Model) (Windower, bool) { return find[Windower](m) }
 

@@ -26,6 +26,10 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 		return over
 	}
 	m := a.run.model(&a.l.Task)
+	if m.ranked && a.run.reader != nil {
+		own := *m
+		own.Model, m = &ranker{a}, &own
+	}
 	req, err := a.request(timed, m)
 	if err != nil {
 		return a.interrupted(timed, err)
@@ -86,12 +90,15 @@ func (a *attempt) emptyFile() bool {
 // documents are what a model reads of a part, with the header of a table first. overlap is how many
 // bytes at its beginning the part before has too.
 func (a *attempt) documents(c fanout.Chunk, overlap int64, m *asked) ([]model.Document, error) {
+	if m.ranked { // the index has the text
+		return a.places(c)
+	}
 	r, marked := a.run.reader, a.run.cfg.hasMarkedParts()
-	if !marked || m.ranked {
+	if !marked {
 		overlap = 0
 	}
 	docs, err := r.Documents(c.Off+overlap, c.Length-overlap)
-	if err != nil || m.ranked || a.readsText(m) { // passages are found in the text as it is
+	if err != nil || a.readsText(m) {
 		return docs, err
 	}
 	before, err := r.Documents(c.Off, overlap)
@@ -123,8 +130,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 		return nil, err
 	}
 	if m.ranked {
-		req.Prepared, err = a.prepared(ctx, m)
-		return req, err
+		return req, nil
 	}
 	var earlier string
 	switch {
@@ -223,33 +229,6 @@ func partInstruction(number, total int) string {
 	return fmt.Sprintf("The documents are part %d of %d of a larger text; the other parts are read separately and the "+
 		"answers are put together. Answer from this part alone. If nothing in it helps, reply with exactly: %s",
 		number, total, nothingHere)
-}
-
-// prepared returns what the model computed over the whole context for this
-// tree; nil when it did not.
-func (a *attempt) prepared(ctx context.Context, m *asked) ([]byte, error) {
-	if _, ok := model.AsPreparer(m.Model); !ok || a.l.Task.Parent == 0 {
-		return nil, nil // a root that answers sees the whole context anyway
-	}
-	r := a.run
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.looked {
-		return r.prepared, nil
-	}
-	first, err := a.e.cfg.Store.Tasks(ctx, perdure.TaskFilter{Tree: a.l.Tree.ID, Parent: &r.root.ID, Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(first) == 0 {
-		return nil, failf(KindPlan, "the root has no children")
-	}
-	n, err := nodeOf(&first[0])
-	if err != nil {
-		return nil, err
-	}
-	r.looked, r.prepared = true, n.Prepared
-	return r.prepared, nil
 }
 
 // earlierShare of the window is kept for the results of earlier parts in a

@@ -3,7 +3,6 @@ package rlm
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -14,10 +13,6 @@ import (
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/fanout"
 )
-
-// maxPreparedBytes bounds what a model may compute over the whole context; it is
-// stored in the metadata of a task.
-const maxPreparedBytes = 512 << 10
 
 // decompose creates the children of a task, all at once. family is what is there
 // already, from the task that this one replaces; begun is false when that leaves
@@ -32,8 +27,8 @@ func (a *attempt) decompose(ctx context.Context, family []child) (begun bool, er
 	if len(nodes) == 0 {
 		return false, nil
 	}
-	if a.l.Task.Parent == 0 {
-		if nodes[0].Prepared, err = a.prepare(timed); err != nil {
+	if a.l.Task.Parent == 0 && a.run.models[1].ranked && a.run.reader != nil { // once, before its parts are
+		if _, err := a.e.indexOf(timed, a.run); err != nil {
 			return false, a.interrupted(timed, err)
 		}
 	}
@@ -58,25 +53,6 @@ func lacking(nodes []*node, family []child) []*node {
 		out = append(out, n)
 	}
 	return out
-}
-
-// prepare lets the model of the leaves look at the whole context once. What it
-// computes is durable with the first child.
-func (a *attempt) prepare(ctx context.Context) (json.RawMessage, error) {
-	m := a.run.models[1]
-	p, ok := model.AsPreparer(m.Model)
-	if !ok || a.run.reader == nil {
-		return nil, nil
-	}
-	raw, err := p.Prepare(ctx, a.query(), a.run.reader.All())
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxPreparedBytes {
-		return nil, failf(KindModel, "prepare %q: the result has %d bytes, the limit is %d", m.name, len(raw),
-			maxPreparedBytes)
-	}
-	return raw, nil
 }
 
 // below returns the children that the plan gives this task.

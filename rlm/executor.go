@@ -13,7 +13,6 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/refcache"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
@@ -110,8 +109,6 @@ func (c *ExecutorConfig) validate() error {
 type Executor struct {
 	cfg  ExecutorConfig
 	runs *refcache.Set[runKey, *run] // that are worked on, and a few others
-	// finder finds passages for planners search and repl.
-	finder *extract.Engine
 	// blocks are the records of REPLs, consoles those of them that wait for sub-calls.
 	blocks   *record.Records
 	python   python.Engine
@@ -129,7 +126,7 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 		return nil, err
 	}
 	return &Executor{cfg: cfg, runs: refcache.New[runKey, *run](maxIdleRuns),
-		finder: extract.New(extract.Config{}), blocks: record.New(cfg.Store), consoles: newConsoles(cfg.Logger)}, nil
+		blocks: record.New(cfg.Store), consoles: newConsoles(cfg.Logger)}, nil
 }
 
 // Close closes the contexts and the engines of REPLs that are open. Call it after the last

@@ -90,9 +90,9 @@ func (m *merger) gather(parts []part) Data {
 	case !m.ranked || m.merge == MergeConcatenate:
 		data.Citations = unionCitations(lists)
 	case m.whole:
-		data.Citations = extract.Merge(m.prompt, lists, rankedShown)
+		data.Citations = extract.Merge(lists, rankedShown)
 	default:
-		data.Citations = extract.Merge(m.prompt, lists, rankedKept)
+		data.Citations = extract.Merge(lists, rankedKept)
 	}
 	data.limitCitations()
 	return data

@@ -1,7 +1,6 @@
 package rlm
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -61,7 +60,6 @@ type loggedRequest struct {
 	Prompt          string           `json:"prompt"`
 	Messages        []model.Message  `json:"messages,omitempty"`
 	Documents       []model.Document `json:"documents,omitempty"`
-	Prepared        json.RawMessage  `json:"prepared,omitempty"`
 	Temperature     *float64         `json:"temperature,omitempty"`
 	Seed            *int64           `json:"seed,omitempty"`
 	MaxOutputTokens int              `json:"max_output_tokens,omitempty"`
@@ -73,5 +71,5 @@ func (a *attempt) logged(req *model.Request) *loggedRequest {
 		return nil
 	}
 	return &loggedRequest{System: req.System, Prompt: req.Prompt, Messages: req.Messages, Documents: req.Documents,
-		Prepared: req.Prepared, Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
+		Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
 }

@@ -89,9 +89,6 @@ type node struct {
 	Note string `json:"note,omitempty"`
 	// Overlap is how many bytes at the beginning of the text the part before has too.
 	Overlap int64 `json:"overlap,omitempty"`
-	// Prepared, only in the first child of the root, is what the model
-	// computed over the whole context; see model.Preparer.
-	Prepared json.RawMessage `json:"prepared,omitempty"`
 }
 
 // metadata is the JSON object in which a node is kept.

@@ -3,7 +3,6 @@ package rlm
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -11,6 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 )
 
 // describeContext describes the files of the task for a plan: the list of all, with the
@@ -60,11 +60,12 @@ func (a *attempt) beginnings(files []pack.File, room int) string {
 
 // planPassages shows the best passages of the files for the task.
 func (a *attempt) planPassages(ctx context.Context, files []pack.File, room int) (string, error) {
-	found, err := a.e.finder.Find(ctx, a.query(), a.documentsIn(files), maxPlanPassages)
+	parts := make(chunks, len(files))
+	for i, f := range files {
+		parts[i] = fanout.Chunk{Off: f.Offset, Length: f.Length}
+	}
+	found, err := a.findIn(ctx, a.query(), maxPlanPassages, parts)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = damaged(err)
-		}
 		return "", err
 	}
 	var b strings.Builder
@@ -77,21 +78,6 @@ func (a *attempt) planPassages(ctx context.Context, files []pack.File, room int)
 		b.WriteString(text)
 	}
 	return b.String(), nil
-}
-
-// documentsIn yields the text of some files of the context.
-func (a *attempt) documentsIn(files []pack.File) iter.Seq2[model.Document, error] {
-	wanted := make(map[string]bool, len(files))
-	for _, f := range files {
-		wanted[f.Name] = true
-	}
-	return func(yield func(model.Document, error) bool) {
-		for d, err := range a.run.reader.All() {
-			if (err != nil || wanted[d.File]) && !yield(d, err) {
-				return
-			}
-		}
-	}
 }
 
 // EventPlanUnusable records that the context of a task is split because no plan of the

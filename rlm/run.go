@@ -2,13 +2,13 @@ package rlm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/corpus/index"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
@@ -34,12 +34,13 @@ type run struct {
 	blob        io.Closer
 	faults      *model.Faults // of the run's models
 
-	mu       sync.Mutex // guards the fields below
-	looked   bool       // prepared was looked for
-	prepared json.RawMessage
-	tooLong  map[string]int64 // by model, the tokens of the shortest request that it refused
-	fits     map[string]int64 // by model, the tokens of a request that it reads
-	retried  int              // the last gate at which the user had the models be asked again
+	indexing sync.Mutex   // guards the index
+	index    *index.Index // of the reader's text, when first needed
+
+	mu      sync.Mutex       // guards the fields below
+	tooLong map[string]int64 // by model, the tokens of the shortest request that it refused
+	fits    map[string]int64 // by model, the tokens of a request that it reads
+	retried int              // the last gate at which the user had the models be asked again
 }
 
 // asked is a model as this run asks it.
@@ -145,10 +146,14 @@ func resolveModel(res Resolver, name string, opt ModelOptions) (*asked, error) {
 
 // Close closes the context.
 func (r *run) Close() error {
-	if r.blob == nil {
-		return nil
+	var err error
+	if r.index != nil {
+		err = r.index.Close()
 	}
-	return r.blob.Close()
+	if r.blob != nil {
+		err = errors.Join(err, r.blob.Close())
+	}
+	return err
 }
 
 // load reads what the tasks of a tree share.

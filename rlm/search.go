@@ -55,15 +55,6 @@ func (a *attempt) search(ctx context.Context) error {
 	return a.complete(ctx, text, &data)
 }
 
-// find returns the best passages of the whole context.
-func (a *attempt) find(ctx context.Context, query string, n int) ([]model.Citation, error) {
-	found, err := a.e.finder.Find(ctx, query, a.run.reader.All(), n)
-	if err != nil && ctx.Err() == nil {
-		return nil, damaged(err)
-	}
-	return found, err
-}
-
 // hunt is one search with its replies.
 type hunt struct {
 	a      *attempt

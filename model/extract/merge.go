@@ -13,50 +13,25 @@ import (
 // as one passage found twice.
 const sameShare = 0.7
 
-// Merge ranks the citations of several answers to one prompt together and
-// returns the best topK (0 or less: all): by score, then by file and line.
-// Left out are passages found before, passages that overlap a better one of
-// the same file, and those that are nearly the same text as a better one.
-//
-// Citations without any score, of models that do not rank, are ranked by what
-// they themselves hold of the prompt. The result depends on the set of
-// citations only, not on their order; the input is not changed.
-func Merge(prompt string, found [][]model.Citation, topK int) []model.Citation {
+// Merge ranks the citations of several answers to one prompt together and returns the best topK (0
+// or less: all): by score, then by file and place. Left out are passages found before, passages
+// that overlap a better one of the same file, and those that are nearly the same text as a better
+// one. The result depends on the set of citations only, not on their order; the input is not
+// changed.
+func Merge(found [][]model.Citation, topK int) []model.Citation {
 	all := slices.Concat(found...)
-	if !slices.ContainsFunc(all, func(c model.Citation) bool { return c.Score != 0 }) {
-		all = scored(prompt, all)
-	}
 	slices.SortFunc(all, func(a, b model.Citation) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.File, b.File),
-			cmp.Compare(a.StartLine, b.StartLine), cmp.Compare(a.EndLine, b.EndLine), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.File, b.File), cmp.Compare(a.StartLine, b.StartLine),
+			cmp.Compare(a.StartColumn, b.StartColumn), cmp.Compare(a.EndLine, b.EndLine), cmp.Compare(a.Text, b.Text))
 	})
-	p := picker{limit: topK}
+	p := picker{limit: topK, hashes: map[string]bool{}, seed: maphash.MakeSeed()}
 	for _, c := range all {
-		if p.full() {
+		if p.limit > 0 && len(p.picked) >= p.limit {
 			break
 		}
 		p.pick(c)
 	}
 	return p.picked
-}
-
-// scored gives citations without a score one.
-func scored(prompt string, all []model.Citation) []model.Citation {
-	q := newQuery(prompt, newLexicon(), newAlphabet())
-	document := func(c model.Citation) model.Document {
-		return model.Document{File: c.File, StartLine: c.StartLine, Text: c.Text}
-	}
-	total := &counts{}
-	scan := newScanner(q)
-	for _, c := range all {
-		scan.each(document(c), total.visit)
-	}
-	j := total.stats(q).judge(q)
-	out := slices.Clone(all)
-	for i, c := range all {
-		scan.each(document(c), func(f found) { out[i].Score = max(out[i].Score, rounded(j.score(&f))) })
-	}
-	return out
 }
 
 // picker takes citations, best first, and keeps those that add something.
@@ -69,24 +44,30 @@ type picker struct {
 	seed   maphash.Seed
 }
 
-func (p *picker) full() bool { return p.limit > 0 && len(p.picked) >= p.limit }
-
 func (p *picker) pick(c model.Citation) {
-	if p.hashes == nil {
-		p.hashes, p.seed = map[string]bool{}, maphash.MakeSeed()
-	}
 	if c.SHA256 != "" && p.hashes[c.SHA256] {
 		return
 	}
 	lines := p.fingerprint(c.Text)
 	for i, other := range p.picked {
-		overlaps := c.File == other.File && c.StartLine <= other.EndLine && other.StartLine <= c.EndLine
-		if overlaps || alike(lines, p.lines[i]) {
+		if overlap(c, other) || alike(lines, p.lines[i]) {
 			return
 		}
 	}
 	p.hashes[c.SHA256] = true
 	p.picked, p.lines = append(p.picked, c), append(p.lines, lines)
+}
+
+// overlap reports whether two passages have text in common. Those of one line have columns.
+func overlap(a, b model.Citation) bool {
+	if a.File != b.File || a.StartLine > b.EndLine || b.StartLine > a.EndLine {
+		return false
+	}
+	if a.StartLine != b.EndLine || b.StartLine != a.EndLine {
+		return true
+	}
+	return max(a.StartColumn, 1) < max(b.StartColumn, 1)+len(b.Text) &&
+		max(b.StartColumn, 1) < max(a.StartColumn, 1)+len(a.Text)
 }
 
 // fingerprint returns the sorted hashes of the words of a text, each with the

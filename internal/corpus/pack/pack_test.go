@@ -112,8 +112,8 @@ func TestDocuments(t *testing.T) {
 		{4, 4, []model.Document{doc("a", 2, "two\n")}},
 		{8, 7, []model.Document{doc("a", 3, "three"), doc("b", 1, "x\n")}},
 		{15, 2, []model.Document{doc("b", 2, "y\n")}},
-		{5, 2, []model.Document{doc("a", 2, "wo")}},
-		{21, 1, []model.Document{doc("c", 1, "\uFFFD")}}, // half a rune
+		{5, 2, []model.Document{{File: "a", StartLine: 2, StartColumn: 2, Text: "wo"}}},
+		{21, 1, []model.Document{{File: "c", StartLine: 1, StartColumn: 5, Text: "\uFFFD"}}}, // half a rune
 		{13, 0, nil},
 		{23, 0, nil},
 	}

@@ -85,9 +85,24 @@ func (r *Reader) Documents(off, length int64) ([]model.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		docs = append(docs, model.Document{File: f.Name, StartLine: line, Text: text})
+		column, err := r.columnAt(f, from)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, model.Document{File: f.Name, StartLine: line, StartColumn: column, Text: text})
 	}
 	return docs, nil
+}
+
+// Passage returns the name of the file at an offset, and the text of the length bytes there as
+// valid UTF-8.
+func (r *Reader) Passage(off, length int64) (name, text string, err error) {
+	i := r.firstEndingAfter(off)
+	if off < 0 || length < 0 || length > r.m.Bytes-off || i == len(r.m.Files) {
+		return "", "", fmt.Errorf("read pack: offset %d, length %d: %w", off, length, ErrRange)
+	}
+	text, err = r.text(off, off+length)
+	return r.m.Files[i].Name, text, err
 }
 
 // Place is a run of lines of a file, counted from 1 and both included.
@@ -260,6 +275,30 @@ func (r *Reader) lineAt(f File, off int64) (int, error) {
 		return 0, err
 	}
 	return int(here-start) + 1, nil
+}
+
+// columnAt returns the byte of a line of f, counted from 1, at an offset; 0 for the first.
+func (r *Reader) columnAt(f File, off int64) (int, error) {
+	for end := off; end > f.Offset; {
+		from := max(f.Offset, (end-1)/markEvery*markEvery)
+		buf, err := r.read(from, end)
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf, '\n'); i >= 0 {
+			return column(off - from - int64(i) - 1), nil
+		}
+		end = from
+	}
+	return column(off - f.Offset), nil
+}
+
+// column returns the column behind n bytes of a line.
+func column(n int64) int {
+	if n == 0 {
+		return 0
+	}
+	return int(n) + 1
 }
 
 // newlinesBefore counts the newlines in the first off bytes of the pack.

@@ -12,6 +12,7 @@
 package blob
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -110,6 +111,10 @@ func (s *Store) Open(hash string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openFile(path)
+}
+
+func openFile(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)
@@ -164,8 +169,51 @@ func (s *Store) Remove(hash string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove blob: %w", err)
+	for _, name := range []string{path + indexSuffix, path} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove blob: %w", err)
+		}
+	}
+	return nil
+}
+
+// indexSuffix is behind the name of a blob in that of its index.
+const indexSuffix = ".index"
+
+// OpenIndex opens the file that [Store.PutIndex] wrote beside a blob.
+func (s *Store) OpenIndex(hash string) (*File, error) {
+	path, err := s.path(hash)
+	if err != nil {
+		return nil, err
+	}
+	return openFile(path + indexSuffix)
+}
+
+// PutIndex writes a file beside a blob, which [Store.Remove] removes with it. It is a cache:
+// nothing is flushed, and the reader has to check what it reads. Of two processes that write it at
+// once, one replaces the file of the other.
+func (s *Store) PutIndex(hash string, write func(io.Writer) error) (err error) {
+	path, err := s.path(hash)
+	if err != nil {
+		return err
+	}
+	f, err := s.createTemp()
+	if err != nil {
+		return fmt.Errorf("put index: %w", err)
+	}
+	defer func() {
+		_ = f.Close()           // closed before the rename
+		_ = os.Remove(f.Name()) // renamed; Sweep removes what stays
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := write(w); err != nil {
+		return err
+	}
+	if err = errors.Join(w.Flush(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path+indexSuffix)
+	}
+	if err != nil {
+		return fmt.Errorf("put index: %w", err)
 	}
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -53,6 +55,32 @@ func (s *Store) walkShard(ctx context.Context, shard string, yield func(Info, er
 		}
 	}
 	return true, nil
+}
+
+// LimitIndexes removes indexes, those written first, until the others have at most so many bytes or
+// one is left.
+func (s *Store) LimitIndexes(most int64) error {
+	names, err := filepath.Glob(filepath.Join(s.dir, "??", "*"+indexSuffix))
+	if err != nil {
+		return err
+	}
+	infos := make(map[string]fs.FileInfo, len(names))
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil { // else it was removed meanwhile
+			infos[name] = info
+			most -= info.Size()
+		}
+	}
+	sorted := slices.SortedFunc(maps.Keys(infos), func(a, b string) int {
+		return infos[a].ModTime().Compare(infos[b].ModTime())
+	})
+	for i := 0; i < len(sorted)-1 && most < 0; i++ {
+		most += infos[sorted[i]].Size()
+		if err := os.Remove(sorted[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // readDir is os.ReadDir for a folder that may not exist yet.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure/internal/corpus/index"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/retrieve"
 )
 
@@ -96,10 +96,13 @@ func corpus(t testing.TB, size int) *pack.Reader {
 
 func open(t testing.TB, r *pack.Reader, room int) *retrieve.Session {
 	t.Helper()
-	e := extract.New(extract.Config{})
+	x, err := index.InMemory(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := retrieve.Open(t.Context(), retrieve.Config{Limits: retrieve.DefaultLimits(), Question: "Which light?",
-		Reader: r, Room: room, Find: func(ctx context.Context, q string, n int) ([]model.Citation, error) {
-			return e.Find(ctx, q, r.All(), n)
+		Reader: r, Room: room, Find: func(_ context.Context, q string, n int) ([]model.Citation, error) {
+			return x.Find(q, n, nil)
 		}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 //go:build !race
 
-package extract_test
+package index_test
 
 const underRace = false

@@ -1,6 +1,6 @@
 //go:build race
 
-package extract_test
+package index_test
 
 // underRace is set when the race detector makes everything ten times slower.
 const underRace = true
