@@ -39,10 +39,13 @@ type Citation struct {
 	// File is the name as the user gave it.
 	File string `json:"file"`
 	// StartLine and EndLine are counted from 1, both included.
-	StartLine int    `json:"start_line"`
-	EndLine   int    `json:"end_line"`
-	Text      string `json:"text"`
-	SHA256    string `json:"sha256"`
+	StartLine int `json:"start_line"`
+	EndLine   int `json:"end_line"`
+	// StartColumn is the byte of the first line, counted from 1, at which Text begins; 0 if it is
+	// the first one.
+	StartColumn int    `json:"start_column,omitempty"`
+	Text        string `json:"text"`
+	SHA256      string `json:"sha256"`
 }
 
 // MissingTask is a part without a result.

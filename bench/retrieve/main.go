@@ -1,6 +1,6 @@
 // Command retrieve measures whether runs find the places that answer questions.
 //
-//	go run -C bench ./retrieve extract [-set first|second|shipped] [-list] [-only TEXT]
+//	go run -C bench ./retrieve extract [-set first|second|third|shipped] [-trees FOLDER] [-list] [-only TEXT]
 //	go run -C bench ./retrieve search [-set first|second|shipped] [-list] [-only TEXT]
 //
 // extract asks builtin:extract the questions of a set, each about one tree of a released
@@ -52,6 +52,8 @@ type question struct {
 type place struct {
 	File   string `json:"file"`
 	Anchor string `json:"anchor"`
+	// Lines are the first and the last line instead of an anchor.
+	Lines [2]int `json:"lines"`
 }
 
 // options of a measurement.
@@ -71,6 +73,7 @@ func measure(ctx context.Context, args []string, out io.Writer) (err error) {
 	o := options{out: out}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.StringVar(&o.set, "set", "second", "first, second or shipped, the `QUESTIONS`")
+	folder := flags.String("trees", "", "folder with the trees quic, progit and ruff of set third")
 	flags.BoolVar(&o.list, "list", false, "print the questions that were missed, with what was cited")
 	flags.StringVar(&o.only, "only", "", "only questions that contain `TEXT`")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -82,6 +85,9 @@ func measure(ctx context.Context, args []string, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	if o.trees, err = fetchTrees(ctx); err != nil {
 		return err
+	}
+	for _, name := range []string{"quic", "progit", "ruff"} {
+		o.trees[name] = filepath.Join(*folder, name)
 	}
 	o.program = filepath.Join(o.dir, "perdure")
 	build := exec.CommandContext(ctx, "go", "build", "-o", o.program, "./cmd/perdure")
@@ -101,20 +107,27 @@ func measure(ctx context.Context, args []string, out io.Writer) (err error) {
 
 // questions reads the set.
 func (o *options) questions() ([]question, error) {
-	file := "../model/extract/testdata/questions.json"
+	file := "../internal/corpus/index/testdata/questions.json"
 	switch o.set {
-	case "first", "second":
+	case "first", "second", "third":
 		file = "retrieve/" + o.set + ".json"
 	case "shipped":
 	default:
-		return nil, fmt.Errorf("no set %q: use first, second or shipped", o.set)
+		return nil, fmt.Errorf("no set %q: use first, second, third or shipped", o.set)
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read questions (run in the folder bench): %w", err)
 	}
 	var all []question
-	if err := json.Unmarshal(raw, &all); err != nil {
+	if o.set == "third" {
+		var set struct{ Questions []question }
+		err = json.Unmarshal(raw, &set)
+		all = set.Questions
+	} else {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
 	for i := range all {
@@ -173,7 +186,10 @@ func (o *options) found(q *question, cited []citation) int {
 	for i, c := range cited {
 		for _, p := range q.Places {
 			path := filepath.Join(o.trees[q.Tree], p.File)
-			if c.File == path && covers(path, p.Anchor, c) {
+			if c.File != path {
+				continue
+			}
+			if p.Anchor == "" && c.StartLine <= p.Lines[1] && c.EndLine >= p.Lines[0] || p.Anchor != "" && covers(path, p.Anchor, c) {
 				return i + 1
 			}
 		}

@@ -5,4 +5,6 @@
 // expressions when they are first used. Writing: clip shortens text, human formats
 // numbers and times, nearest finds the known word for the hint of an error, and
 // limitedtemplate executes templates of other people within limits.
+//
+// Searching: textindex cuts text into passages, indexes their words and ranks them.
 package text

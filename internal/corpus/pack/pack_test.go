@@ -449,7 +449,7 @@ func TestRange(t *testing.T) {
 		{"long", 1, 5, 5, "ää"}, {"long", 2, 5, 5, "x\n"}, {"a", 6, 1, 9, "error"}, {"a", 0, 1, 9, "error"},
 		{"b", 1, 1, 9, "error"},
 	} {
-		got, err := r.Range(c.file, c.start, c.lines, c.most)
+		got, err := r.Range(c.file, c.start, 1, c.lines, c.most)
 		if (err != nil) != (c.want == "error") || err == nil && got.Text != c.want {
 			t.Errorf("%+v: %q, %v", c, got.Text, err)
 		}

@@ -191,10 +191,11 @@ func (r *Reader) span(file string, start, end int) (from, to int64, err error) {
 	return from, to, err
 }
 
-// Range returns lines from start on, counted from 1, of a file as a document: at most
+// Range returns lines from start on, counted from 1, of a file as a document, the first one from a
+// column on, counted from 1 in bytes: at most
 // lines lines and about most bytes, cut at the end of a line, or between runes in a line
 // that is longer. The errors are those of [Reader.Lines].
-func (r *Reader) Range(file string, start, lines int, most int64) (model.Document, error) {
+func (r *Reader) Range(file string, start, column, lines int, most int64) (model.Document, error) {
 	f, ok := r.File(file)
 	if !ok {
 		return model.Document{}, fmt.Errorf("read range of %q: %w", file, fs.ErrNotExist)
@@ -211,6 +212,7 @@ func (r *Reader) Range(file string, start, lines int, most int64) (model.Documen
 	if err != nil {
 		return model.Document{}, err
 	}
+	from = min(from+int64(max(column, 1)-1), f.End())
 	to := min(f.End(), from+max(most, 1))
 	buf, err := r.read(from, to)
 	if err != nil {
@@ -228,7 +230,11 @@ func (r *Reader) Range(file string, start, lines int, most int64) (model.Documen
 		}
 		at += n + 1
 	}
-	return model.Document{File: file, StartLine: start, Text: strings.ToValidUTF8(string(buf[:at]), "\uFFFD")}, nil
+	d := model.Document{File: file, StartLine: start, Text: strings.ToValidUTF8(string(buf[:at]), "\uFFFD")}
+	if column > 1 {
+		d.StartColumn = column
+	}
+	return d, nil
 }
 
 // lineStart returns the offset of a line of f; before is the number of newlines before f.

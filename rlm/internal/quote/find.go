@@ -91,10 +91,19 @@ func nearest(line int, text string, docs []*document, search func(*document, str
 			}
 			distance = away
 			best = cite(d.File, at, d.Text[s.from:s.to])
+			if begin := strings.LastIndexByte(d.Text[:s.from], '\n') + 1; s.from-begin >= longLine {
+				best.StartColumn = s.from - begin + 1
+			}
+			if at == d.StartLine && d.StartColumn > 0 {
+				best.StartColumn = d.StartColumn + s.from
+			}
 		}
 	}
 	return best, distance >= 0
 }
+
+// longLine is how far behind the beginning of its line a quote is cited with its column.
+const longLine = 1 << 10
 
 func cite(file string, line int, text string) model.Citation {
 	sum := sha256.Sum256([]byte(text))

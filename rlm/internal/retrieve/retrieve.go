@@ -18,9 +18,11 @@ package retrieve
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/quote"
 )
@@ -72,6 +74,7 @@ SEARCH words        the best passages for these words in all files, at most %d; 
 LIST folder/        the folders and files in a folder, or the files of a pattern such as LIST src/**/*_test.go; at `+
 		`most %d entries
 READ path/file:120-180   these lines of a file; at most %d lines and %d bytes
+READ path/file:120:4097   line 120 of a file from its byte 4097 on, for long lines
 
 The answer: a line with the word ANSWER, then %s. Answer as soon as you have seen the places that answer the `+
 		`question. Say so if the files do not answer it.
@@ -115,8 +118,9 @@ type Request struct {
 	Kind string
 	// Text is the query, the folder or pattern, or the file.
 	Text string
-	// Start and End are the lines to read; 0 if none is named.
-	Start, End int
+	// Start and End are the lines to read, Column is the byte of the first one from which to read;
+	// 0 if none is named.
+	Start, End, Column int
 }
 
 // String returns the request as a model writes it.
@@ -124,6 +128,8 @@ func (r Request) String() string {
 	switch {
 	case r.Kind != Read || r.Start == 0:
 		return r.Kind + " " + r.Text
+	case r.Column > 0:
+		return fmt.Sprintf("%s %s:%d:%d", r.Kind, r.Text, r.Start, r.Column)
 	case r.End == 0:
 		return fmt.Sprintf("%s %s:%d-", r.Kind, r.Text, r.Start)
 	}
@@ -266,6 +272,13 @@ func (l Limits) line(word, argument string) (Request, string) {
 		return r, fmt.Sprintf("the query has %d bytes, the limit is %d: %s", len(argument), l.QueryBytes,
 			clip.Bytes(argument, 80))
 	case word == Read:
+		if at := atColumn().FindStringSubmatch(strings.TrimSpace(argument)); at != nil {
+			r.Text = at[1]
+			r.Start, _ = strconv.Atoi(at[2])  // digits
+			r.Column, _ = strconv.Atoi(at[3]) // digits
+			r.End = r.Start
+			return r, ""
+		}
 		argument, open := strings.CutSuffix(strings.TrimSpace(argument), "-")
 		r.Text, r.Start, r.End = quote.ParsePlace(argument)
 		if open {
@@ -277,6 +290,9 @@ func (l Limits) line(word, argument string) (Request, string) {
 	}
 	return r, ""
 }
+
+// atColumn is a place within a line.
+var atColumn = lazyregexp.New(`^(.+):(\d{1,9}):(\d{1,12})$`)
 
 // example shows the form of a request.
 func example(word string) string {

@@ -232,10 +232,15 @@ func (s *Session) search(ctx context.Context, query string, n, room int) error {
 			s.write("(%s not shown: no room)\n", human.Count(len(found)-i, "passage"))
 			break
 		}
-		s.show(excerpt{Document: model.Document{File: c.File, StartLine: c.StartLine, Text: text}, cut: within})
+		d := model.Document{File: c.File, StartLine: c.StartLine, StartColumn: c.StartColumn, Text: text}
+		// A long passage of one line is a part of it.
+		s.show(excerpt{Document: d, cut: within || len(text) >= longPassage && !strings.Contains(text, "\n")})
 	}
 	return nil
 }
+
+// longPassage is the least length of a passage within a line.
+const longPassage = 2 << 10
 
 // show shows text of a file.
 func (s *Session) show(d excerpt) {
@@ -245,6 +250,10 @@ func (s *Session) show(d excerpt) {
 
 // text returns the passage as it is shown.
 func (d *excerpt) text() string {
+	if d.StartColumn > 0 {
+		return fmt.Sprintf("=== %q line %d from column %d ===\n%s\n", d.File, d.StartLine, d.StartColumn,
+			strings.TrimSuffix(d.Text, "\n"))
+	}
 	return fmt.Sprintf("=== %q lines %d-%d ===\n%s\n", d.File, d.StartLine, d.EndLine(), strings.TrimSuffix(d.Text, "\n"))
 }
 
@@ -312,7 +321,7 @@ func (s *Session) read(r Request, room int) error {
 	}
 	most := int64(min(s.cfg.RangeBytes, room-300))
 	name := s.named(r.Text)
-	d, err := s.cfg.Reader.Range(name, start, lines, most)
+	d, err := s.cfg.Reader.Range(name, start, r.Column, lines, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.write("(there is no file %q%s)\n", clip.Bytes(r.Text, s.cfg.QueryBytes), s.similar(r.Text))
@@ -328,6 +337,10 @@ func (s *Session) read(r Request, room int) error {
 	end := d.EndLine()
 	cut := !strings.HasSuffix(d.Text, "\n") && (int64(end) < f.Lines || int64(len(d.Text)) >= most)
 	s.show(excerpt{Document: d, cut: cut})
+	if cut && d.Text != "" && !strings.Contains(d.Text, "\n") {
+		s.write("(cut within line %d: READ %s:%d:%d goes on)\n", start, name, start, max(r.Column, 1)+len(d.Text))
+		return nil
+	}
 	if int64(end) < f.Lines && (r.End == 0 || end < r.End) {
 		s.write("(cut behind line %d of %d: a range has at most %d lines and %d bytes; READ %s:%d- goes on)\n", end,
 			f.Lines, s.cfg.RangeLines, s.cfg.RangeBytes, name, end+1)
@@ -407,7 +420,7 @@ func (s *Session) Shown() []model.Document {
 func join(a, b excerpt) (excerpt, bool) {
 	first, second := lines(a.Text), lines(b.Text)
 	at := b.StartLine - a.StartLine
-	if at > len(first) || at == len(first) && a.cut {
+	if at > len(first) || at == len(first) && a.cut || b.StartColumn != 0 {
 		return a, false
 	}
 	common := min(len(first)-at, len(second))
