@@ -83,7 +83,7 @@ func (s *Store) OpenIndex(_ context.Context, hash string) (*Blob, error) {
 }
 
 // PutIndex stores what write writes as the search index of a context, and opens it. The index is a
-// cache: a file beside the context, removed with it, or, if the database is PostgreSQL, one in the
+// cache: a file next to the context, removed with it, or, if the database is PostgreSQL, one in the
 // user's cache folder, which keeps the latest. It can be lost at any time, and its content is not
 // checked.
 func (s *Store) PutIndex(ctx context.Context, hash string, write func(io.Writer) error) (*Blob, error) {
@@ -102,7 +102,7 @@ func (s *Store) PutIndex(ctx context.Context, hash string, write func(io.Writer)
 	return s.OpenIndex(ctx, hash)
 }
 
-// maxCachedIndexes is how many bytes of indexes a user's cache folder keeps, besides the last one.
+// maxCachedIndexes is how many bytes of indexes a user's cache folder keeps, next tos the last one.
 const maxCachedIndexes = 4 << 30
 
 // indexes returns where search indexes are kept.

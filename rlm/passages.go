@@ -37,7 +37,7 @@ func (e *Executor) indexOf(ctx context.Context, r *run) (*index.Index, error) {
 	return r.index, err
 }
 
-// storedIndex opens the index beside a context, or builds it there. Where that fails, it is built
+// storedIndex opens the index next to a context, or builds it there. Where that fails, it is built
 // in memory.
 func (e *Executor) storedIndex(ctx context.Context, hash string, r *pack.Reader) (*index.Index, error) {
 	store := e.cfg.Store

@@ -189,7 +189,8 @@ func (o *options) found(q *question, cited []citation) int {
 			if c.File != path {
 				continue
 			}
-			if p.Anchor == "" && c.StartLine <= p.Lines[1] && c.EndLine >= p.Lines[0] || p.Anchor != "" && covers(path, p.Anchor, c) {
+			inLines := p.Anchor == "" && c.StartLine <= p.Lines[1] && c.EndLine >= p.Lines[0]
+			if inLines || p.Anchor != "" && covers(path, p.Anchor, c) {
 				return i + 1
 			}
 		}

@@ -174,7 +174,8 @@ func TestFindsTextInLongLines(t *testing.T) {
 				head := strings.Repeat(unit, n*place/6)
 				docs := []model.Document{
 					{File: "short.txt", StartLine: 1, Text: strings.Repeat("filler\n", 50)},
-					{File: "long.jsonl", StartLine: 1, Text: "first\n" + head + " " + needle + " " + strings.Repeat(unit, n-n*place/6)},
+					{File: "long.jsonl", StartLine: 1,
+						Text: "first\n" + head + " " + needle + " " + strings.Repeat(unit, n-n*place/6)},
 				}
 				resp := generate(t, "Where is the brass key?", docs...)
 				if len(resp.Citations) == 0 {
@@ -183,7 +184,8 @@ func TestFindsTextInLongLines(t *testing.T) {
 				}
 				c := resp.Citations[0]
 				checkCitation(t, c, docs)
-				if c.StartLine != 2 || !strings.Contains(c.Text, "brass key") || len(c.Text) > 4<<10 || !utf8.ValidString(c.Text) {
+				if c.StartLine != 2 || !strings.Contains(c.Text, "brass key") || len(c.Text) > 4<<10 ||
+					!utf8.ValidString(c.Text) {
 					t.Errorf("%s, %d bytes, place %d: cited %d:%d %.60q", name, size, place, c.StartLine, c.StartColumn, c.Text)
 				}
 				if !strings.Contains(resp.Text, "brass key") || place > 0 && !strings.Contains(resp.Text, "   2:") {

@@ -1,5 +1,5 @@
 // Package index finds passages of a pack by an index of its words. The index can be kept in a file
-// beside the pack; it is a cache, and built again when it is damaged.
+// next to the pack; it is a cache, and built again when it is damaged.
 package index
 
 import (

@@ -180,7 +180,7 @@ func (s *Store) Remove(hash string) error {
 // indexSuffix is behind the name of a blob in that of its index.
 const indexSuffix = ".index"
 
-// OpenIndex opens the file that [Store.PutIndex] wrote beside a blob.
+// OpenIndex opens the file that [Store.PutIndex] wrote next to a blob.
 func (s *Store) OpenIndex(hash string) (*File, error) {
 	path, err := s.path(hash)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) OpenIndex(hash string) (*File, error) {
 	return openFile(path + indexSuffix)
 }
 
-// PutIndex writes a file beside a blob, which [Store.Remove] removes with it. It is a cache:
+// PutIndex writes a file next to a blob, which [Store.Remove] removes with it. It is a cache:
 // nothing is flushed, and the reader has to check what it reads. Of two processes that write it at
 // once, one replaces the file of the other.
 func (s *Store) PutIndex(hash string, write func(io.Writer) error) (err error) {

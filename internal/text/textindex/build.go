@@ -1,3 +1,7 @@
+// Package textindex cuts text into passages, indexes their words, and ranks them by a query.
+//
+// [Build] writes an index in one pass, [Open] reads it. [Index.Score] finds the passages that have
+// words of a query; [Scores.Best] ranks the best of them by their text.
 package textindex
 
 import (
@@ -21,7 +25,7 @@ const segmentBytes = 32 << 20
 type Text struct {
 	// Name is the name of the file; its words count for all of its passages.
 	Name string
-	// Offset is the place of the text among all texts of the index.
+	// Offset is the place of the text in the text of the whole index.
 	Offset int64
 	Text   string
 }
@@ -52,10 +56,10 @@ type directory struct {
 // version of the form of an index; another one is built again.
 const version = "perdure index 1\n"
 
-// Build writes the index of texts to w, in one pass, with at most one goroutine for each
-// processor. Each holds about 32 MiB of text. The error is one of texts, of w, or wraps
+// Build writes the index of text to w, in one pass, with at most one goroutine for each
+// processor. Each holds about 32 MiB of text. The error is one of list, of w, or wraps
 // ctx.Err().
-func Build(ctx context.Context, w io.Writer, texts iter.Seq2[Text, error]) error {
+func Build(ctx context.Context, w io.Writer, list iter.Seq2[Text, error]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	b := &builder{out: w, cancel: cancel}
@@ -76,7 +80,7 @@ func Build(ctx context.Context, w io.Writer, texts iter.Seq2[Text, error]) error
 		}
 		batch = nil
 	}
-	for t, err := range texts {
+	for t, err := range list {
 		if err != nil {
 			cancel(err)
 		}
@@ -123,7 +127,8 @@ func (b *builder) add(ctx context.Context, batch []Text) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.At = b.at
-	b.dir.Segments, b.dir.Passages, b.dir.Words = append(b.dir.Segments, s), b.dir.Passages+int64(s.Passages), b.dir.Words+words
+	b.dir.Segments = append(b.dir.Segments, s)
+	b.dir.Passages, b.dir.Words = b.dir.Passages+int64(s.Passages), b.dir.Words+words
 	if err := b.write(raw); err != nil {
 		b.cancel(err)
 	}
@@ -146,7 +151,7 @@ func (b *builder) end() error {
 	return nil
 }
 
-// encodeSegment returns the segment of texts, which begin at the first one's offset.
+// encodeSegment returns the segment of a batch, which begins at the first one's offset.
 func encodeSegment(ctx context.Context, batch []Text) (s segment, raw []byte, total int64) {
 	s.Base = batch[0].Offset
 	var postings []uint64 // hash, passage and count
@@ -173,7 +178,8 @@ func encodeSegment(ctx context.Context, batch []Text) (s segment, raw []byte, to
 				for k < len(roots) && roots[k] == roots[i] {
 					k++
 				}
-				postings = append(postings, uint64(roots[i])<<32|uint64(s.Passages)<<2|uint64(min(k-i, maxCount)-1)) //nolint:gosec // small
+				place := uint64(s.Passages)<<2 | uint64(min(k-i, maxCount)-1) //nolint:gosec // not negative
+				postings = append(postings, uint64(roots[i])<<32|place)
 				i = k
 			}
 			s.Passages++

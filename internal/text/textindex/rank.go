@@ -191,8 +191,8 @@ func fileFactor(name string, tests bool) float64 {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(name, p) })
 	}
-	if !tests && has("_test.", ".test.", ".spec.", "/test_", "/test/", "/tests/", "/testdata/", "/__tests__/", "/fixtures/",
-		"/snapshots/") {
+	if !tests && has("_test.", ".test.", ".spec.", "/test_", "/test/", "/tests/", "/testdata/", "/__tests__/",
+		"/fixtures/", "/snapshots/") {
 		f *= 0.5
 	}
 	if has(".pb.", ".min.", "generated", ".lock", "zerrors_", "zsyscall_", "/vendor/", "/node_modules/", "/third_party/",

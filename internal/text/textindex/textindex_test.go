@@ -43,7 +43,8 @@ func FuzzCut(f *testing.F) {
 			}
 		}
 		textindex.Cut(text, func(from, to int) {
-			if from < next && next-from > 256 || to <= from || to > len(text) || to-from > 4<<10 || strings.Count(text[from:to], "\n") > 40 {
+			if from < next && next-from > 256 || to <= from || to > len(text) || to-from > 4<<10 ||
+				strings.Count(text[from:to], "\n") > 40 {
 				t.Fatalf("passage %d to %d behind %d of %d", from, to, next, len(text))
 			}
 			if utf8.ValidString(text) && !utf8.ValidString(text[from:to]) {
@@ -121,8 +122,8 @@ func TestIndexIsSmallerThanTheText(t *testing.T) {
 	for han.Len() < 1<<20 {
 		han.WriteRune(rune(0x4e00 + next()%3000))
 	}
-	for name, text := range map[string]string{"numbers": numbers.String(), "encoded": encoded.String(), "han": han.String(),
-		"prose": strings.Repeat("The quick brown fox jumps over the lazy dog.\n", 20000)} {
+	for name, text := range map[string]string{"numbers": numbers.String(), "encoded": encoded.String(),
+		"han": han.String(), "prose": strings.Repeat("The quick brown fox jumps over the lazy dog.\n", 20000)} {
 		if n := len(build(t, textindex.Text{Name: name, Text: text})); n > len(text) {
 			t.Errorf("%s: the index of %d bytes has %d", name, len(text), n)
 		}

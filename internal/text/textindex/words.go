@@ -123,7 +123,8 @@ func partEnd(s string, start int) int {
 		switch {
 		case c == underscore, c == upperCase && before != upperCase:
 			return k
-		case c == lowerCase && before == upperCase && k-1 > i && (s[k] != 's' || k+1 < len(s) && classOf(s[k+1]) == lowerCase):
+		case c == lowerCase && before == upperCase && k-1 > i &&
+			(s[k] != 's' || k+1 < len(s) && classOf(s[k+1]) == lowerCase):
 			return k - 1 // URLs is one word
 		}
 	}
