@@ -281,7 +281,8 @@ func nearlyVariables(env map[string]string) []string {
 // the programs that it starts, or reads them elsewhere.
 func ownVariables() []string {
 	return []string{"AGENT", "CHECK", "EVENT", "FENCE", "FILE", "GATE_TOKEN", "HANDOFF_FILE", "HANDOFF_ROOT",
-		"HANDOFF_TASK", "HANDOFF_TOKEN", "HOOK", "HOOK_SOCKET", "ITERATION", "LOOP", "PROMPT", "SESSION", "TASK", "TEXT", "TITLE", "TREE", "TRUST"}
+		"HANDOFF_TASK", "HANDOFF_TOKEN", "HOOK", "HOOK_SOCKET", "ITERATION", "LOOP", "PROMPT", "SESSION",
+		"TASK", "TEXT", "TITLE", "TREE", "TRUST"}
 }
 
 func unknownFlags(flags map[string]string) []error {
