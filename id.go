@@ -36,7 +36,7 @@ func ParseTreeID(s string) (TreeID, error) {
 	digits, ok := strings.CutPrefix(s, treePrefix)
 	if !ok || len(digits) != 8 || strings.Trim(digits, hexDigits) != "" {
 		return "", &Error{Code: CodeInvalid, Op: "parse tree", Msg: fmt.Sprintf("%q is not a tree ID", s),
-			Hint: "a tree ID looks like tree-1a2b3c4d, and a unique beginning of 4 characters is enough; "+
+			Hint: "a tree ID looks like tree-1a2b3c4d, and a unique beginning of 4 characters is enough; " +
 				"`perdure status` lists them"}
 	}
 	return TreeID(s), nil

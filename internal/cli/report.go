@@ -20,7 +20,7 @@ func (a *app) newReportCommand() *cobra.Command {
 		Short: "Write a report of a tree as Markdown or HTML",
 		Long: "Write a report of a tree: summary, answer, failures with their errors, timeline, cost by depth and model, " +
 			"slowest tasks, the tree and citations. The HTML page is one file that loads no others and supports dark mode " +
-			"and printing. --json prints the figures as one object. The tree can still be running; "+
+			"and printing. --json prints the figures as one object. The tree can still be running; " +
 			"without an argument it is the newest.",
 		Example:           "perdure report tree-1a2b3c4d -o report.html\n perdure report tree-1a2b3c4d | less",
 		GroupID:           env.GroupInspect,
