@@ -48,9 +48,9 @@ func TestWaitAtOneGate(t *testing.T) {
 		stillWaiting(t, store, tree.ID, 1)
 		for _, l := range leases {
 			got, err := l.GateAnswer(ctx)
-			want := perdure.GateAnswer{Answer: perdure.AnswerSkip, By: "you", Why: "no model"}
+			want := perdure.GateAnswer{Gate: 1, Answer: perdure.AnswerSkip, By: "you", Why: "no model"}
 			if l.Task.ID == one {
-				want = perdure.GateAnswer{Answer: perdure.AnswerManual, By: "me", Text: "mine", Why: "no model"}
+				want = perdure.GateAnswer{Gate: 1, Answer: perdure.AnswerManual, By: "me", Text: "mine", Why: "no model"}
 			}
 			if got != want || err != nil {
 				t.Errorf("task %s: %+v, %v; want %+v", l.Task.ID, got, err, want)
