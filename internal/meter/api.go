@@ -278,7 +278,9 @@ func (a *answer) overflow(status int) bool {
 			return false
 		}
 	}
-	return a.fault.Kind(status) == model.KindTooLong
+	// A server that counts the text, too, refused the text and the answer together.
+	limit, isLimit := a.fault.TokenLimit(status)
+	return a.fault.Kind(status) == model.KindTooLong || isLimit && limit.Counted > 0
 }
 
 // limited reports whether the provider refused the request because of a limit of its rate.

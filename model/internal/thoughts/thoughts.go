@@ -23,20 +23,25 @@ const (
 // Cut divides a reply into the answer and the thoughts; the thoughts are empty if there are none, and
 // the answer is the text then. Cutting the answer again finds no more.
 func Cut(text string, style Style) (answer, thoughts string) {
-	c := &cutter{text: text, style: style}
-	c.leading()
-	if style == Generated {
-		c.later()
-	} else {
-		c.kept = append(c.kept, text[c.at:])
+	var all []string
+	answer = text
+	for len(all) < maxSpans {
+		c := &cutter{text: answer, style: style, thoughts: all}
+		c.leading()
+		if style == Generated {
+			c.later()
+		} else {
+			c.kept = append(c.kept, c.text[c.at:])
+		}
+		if len(c.thoughts) == len(all) {
+			break
+		}
+		all, answer = c.thoughts, strings.Join(c.kept, "") // what is left can begin with thoughts
 	}
-	if len(c.thoughts) == 0 {
-		return text, ""
-	}
-	if answer = strings.Join(c.kept, ""); strings.TrimSpace(answer) == "" {
+	if len(all) > 0 && strings.TrimSpace(answer) == "" {
 		answer = ""
 	}
-	return answer, strings.Join(c.thoughts, "\n\n")
+	return answer, strings.Join(all, "\n\n")
 }
 
 // maxSpans bounds the thoughts of one reply, because the rest of the text is read for some of them.
@@ -83,6 +88,7 @@ func (c *cutter) think(thoughts string, end int) {
 
 // leading passes the thoughts before the answer.
 func (c *cutter) leading() {
+	before := len(c.thoughts)
 	for len(c.thoughts) < maxSpans {
 		rest := c.text[c.at:]
 		begin := len(rest) - len(strings.TrimLeft(rest, " \t\r\n\ufeff"))
@@ -95,7 +101,7 @@ func (c *cutter) leading() {
 		}
 		c.think(found.text, c.at+begin+found.end)
 	}
-	if len(c.thoughts) > 0 {
+	if len(c.thoughts) > before {
 		c.at += len(c.text[c.at:]) - len(strings.TrimLeft(c.text[c.at:], " \t\r\n"))
 	}
 }
