@@ -334,3 +334,27 @@ func TestCheckFindsDamage(t *testing.T) {
 		t.Errorf("check finds %v", problems)
 	}
 }
+
+// Creating is called once, while the file of the database is empty.
+func TestOpenCreating(t *testing.T) {
+	t.Parallel()
+	cfg := perdure.Config{Dir: t.TempDir()}
+	sizes := []int64{}
+	cfg.Creating = func() {
+		if st, err := os.Stat(filepath.Join(cfg.Dir, "perdure.db")); err == nil {
+			sizes = append(sizes, st.Size())
+		}
+	}
+	for range 2 {
+		s, err := perdure.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(sizes) != 1 || sizes[0] != 0 {
+		t.Errorf("called with files of %d bytes", sizes)
+	}
+}

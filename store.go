@@ -45,6 +45,9 @@ type Config struct {
 	// hash chains of events are recorded there, so that [Store.VerifyLog] finds out when
 	// the log was rewritten, or an earlier copy of the database was restored.
 	Heads string
+	// Creating, when set, is called if Open creates the database in Dir: its file exists and
+	// nothing is stored in it yet.
+	Creating func()
 	// Logger receives warnings about work in the background; nil discards them.
 	Logger *slog.Logger
 }
@@ -112,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, &Error{Code: CodeUnavailable, Op: op, Err: err, Hint: hintReadOnly}
 	}
 	db, err := sqldb.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Dir, "perdure.db"), DSN: cfg.DSN,
-		LockDir: filepath.Join(cfg.Dir, "sessions"), BusyTimeout: cfg.BusyTimeout})
+		LockDir: filepath.Join(cfg.Dir, "sessions"), BusyTimeout: cfg.BusyTimeout, Creating: cfg.Creating})
 	if err != nil {
 		return nil, wrap(op, err)
 	}

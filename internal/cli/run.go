@@ -169,6 +169,7 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 	b.Own(tree.ID)
 	awaitAnswer(b, tree.ID)
 	fmt.Fprintln(a.Err, tree.ID)
+	a.NoteTrust(b, &tree)
 	if len(f.contexts) > 0 {
 		a.noteContext(&report)
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	DSN string
 	// Heads is the folder for the heads of the log, see [perdure.Config].
 	Heads string
+	// Creating is called if the store is created, see [perdure.Config].
+	Creating func()
 	// Session is the kind of session to open ("run", "serve"). If it is empty, the
 	// process answers requests but executes no trees.
 	Session string
@@ -108,7 +110,8 @@ type Daemon struct {
 // Open opens the store, and a session if the configuration has one. Close it after use.
 func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	cfg = cfg.withDefaults()
-	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Heads: cfg.Heads, Logger: cfg.Logger})
+	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Heads: cfg.Heads,
+		Creating: cfg.Creating, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -140,12 +140,8 @@ func Dial(ctx context.Context, socket string) (*client.Client, error) {
 // is hidden from then on, because its environment holds the keys that agents do not get.
 func (e *Env) OpenDaemon(ctx context.Context, l *config.Loaded, cfg daemon.Config) (*daemon.Daemon, error) {
 	guard.Hide()
-	existed := HasStore(l)
-	d, err := daemon.Open(ctx, cfg)
-	if err == nil && !existed {
-		e.trustNewStore(l)
-	}
-	return d, err
+	cfg.Creating = func() { e.trustNewStore(l) }
+	return daemon.Open(ctx, cfg)
 }
 
 func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error) {
@@ -250,17 +246,13 @@ func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do fu
 	if !write && !HasStore(l) {
 		return NoStore(l)
 	}
-	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv)}
+	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv), Creating: func() { e.trustNewStore(l) }}
 	if l.Store != "" {
 		cfg.Dir = ""
 	}
-	existed := HasStore(l)
 	store, err := perdure.Open(ctx, cfg)
 	if err != nil {
 		return err
-	}
-	if !existed {
-		e.trustNewStore(l)
 	}
 	return cmp.Or(do(store), store.Close())
 }

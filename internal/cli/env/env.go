@@ -81,6 +81,8 @@ type Env struct {
 	JSON bool
 	// UsesTokens is set if the command answers gates with their tokens on behalf of the user.
 	UsesTokens bool
+	// trustErr is why the trust record of a store that this process created was not written.
+	trustErr error
 }
 
 // New returns the environment of a command in p.

@@ -316,10 +316,32 @@ func (e *Env) TrustFolder(l *config.Loaded) error {
 	return nil
 }
 
-// trustNewStore records a store that this process has created. After an error the next
-// command that executes its trees asks.
+// trustNewStore records a store that this process creates. It is called before anything is
+// stored, so that a process that is killed leaves no tree in a store without a record. After
+// an error the next command that executes its trees asks; see [Env.NoteTrust].
 func (e *Env) trustNewStore(l *config.Loaded) {
-	_ = e.record(l, func(*trust.Record) {})
+	e.trustErr = e.record(l, func(*trust.Record) {})
+}
+
+// NoteTrust notes that a new tree runs programs or connects and that its store has no trust
+// record, which a later command needs to continue the tree.
+func (e *Env) NoteTrust(b *Backend, t *perdure.Tree) {
+	l := b.Config
+	if once, err := e.trustsOnce(); once || err != nil || b.Local == nil || l.Store != "" || treeEffect(t) == "" {
+		return
+	}
+	id, err := trust.StoreID(l.Dir)
+	if err != nil || id == e.trustRecord(l).Store {
+		return
+	}
+	if e.trustErr != nil {
+		e.Note("warning: cannot record that you trust this store: %s", human.Visible(e.trustErr.Error()))
+		e.Hint("a command that continues the tree later needs --trust; or set XDG_CONFIG_HOME to a writable folder and " +
+			"type `perdure trust`")
+		return
+	}
+	e.Note("warning: %s is not trusted; a command that continues the tree later asks, or needs --trust", l.Dir)
+	e.Hint("`perdure trust --show` lists what is not trusted, `perdure trust` trusts it")
 }
 
 // record writes the record of a folder with its store and what change changes.

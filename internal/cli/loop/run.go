@@ -111,6 +111,7 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		}
 		id := loop.ID(&tree)
 		fmt.Fprintln(c.Err, id)
+		c.NoteTrust(b, &tree)
 		if !f.detach {
 			return c.attend(cmd.Context(), b, tree.ID, followConfig{noWait: f.noWait})
 		}

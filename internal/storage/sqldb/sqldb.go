@@ -31,6 +31,8 @@ type Config struct {
 	LockDir string
 	// BusyTimeout bounds the wait for other processes' writes. Defaults to 30 s.
 	BusyTimeout time.Duration
+	// Creating, when set, is called for an empty SQLite file before anything is written to it.
+	Creating func()
 }
 
 // readConns is the largest number of concurrent reads.

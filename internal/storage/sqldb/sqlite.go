@@ -61,6 +61,9 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	if err := makePrivate(db.cfg.Path); err != nil {
 		return err
 	}
+	if st, err := os.Stat(db.cfg.Path); err == nil && st.Size() == 0 && db.cfg.Creating != nil {
+		db.cfg.Creating()
+	}
 	return db.connectSQLite(ctx)
 }
 
