@@ -21,8 +21,8 @@ func (a *app) newTrustCommand() *cobra.Command {
 			"file asks again. Settings by flag and environment variable need no trust, and neither does a store that " +
 			"perdure created in this folder.\n\n" +
 			"The record is outside of the folder, in perdure/trust in the user's configuration folder. PERDURE_TRUST=1 " +
-			"trusts the folder for one process, --trust for one command. If it cannot be written, a run of a program or with a " +
-			"connection says so at once.\n\n" +
+			"trusts the folder for one process, --trust for one command. If it cannot be written, a run that acts " +
+			"says so at once.\n\n" +
 			"If you trusted other settings before, those that are new or changed are marked. --json prints one object, " +
 			"also with --show: dir, trusted, settings (key, value, effect, overridden if a flag or variable overrides it " +
 			"now, change if the user trusted others before), trees (tree_id, effect; at most 20) and tree_count. settings and " +
