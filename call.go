@@ -48,6 +48,11 @@ type Call struct {
 	Estimated bool `json:"estimated,omitempty"`
 	// CostUSD is nil when the price is unknown.
 	CostUSD   *float64   `json:"cost_usd"`
+	// UncertainTokens and UncertainCostUSD are what a call with unknown outcome took at most: its
+	// reservation.
+	UncertainTokens  int64   `json:"uncertain_tokens,omitempty"`
+	UncertainCostUSD float64 `json:"uncertain_cost_usd,omitempty"`
+
 	StartedAt time.Time  `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 }

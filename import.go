@@ -29,6 +29,8 @@ type TreeRecord struct {
 	Partial bool
 	// Blobs are the blobs that the tree needs, put before.
 	Blobs []BlobRef
+	// Contexts are the IDs of contexts that the tree needs, put before.
+	Contexts []string
 	// Tasks begins with the root. ImportTasks may add more.
 	Tasks []TaskRecord
 }
@@ -43,6 +45,8 @@ type TaskRecord struct {
 	// index of an earlier record of the same call. The root has index 0.
 	Parent TaskID
 	At     int
+	// Calls are the task's calls, which get new IDs. They are part of its Usage.
+	Calls []Call
 }
 
 // ImportedTree is the tree that a record became.
@@ -99,6 +103,7 @@ type recordTask struct {
 	newTask
 	rec          *TaskRecord
 	result, data stored
+	calls        []recordCall
 	family       family // of its parent
 	pending      int64
 }
@@ -125,6 +130,9 @@ func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted b
 			return nil, err
 		}
 		list[i] = recordTask{newTask: t, rec: r}
+		if list[i].calls, err = s.prepareCalls(ctx, r.Calls); err != nil {
+			return nil, err
+		}
 		if list[i].result, list[i].data, err = s.storeBoth(ctx, r.Result, r.Data); err != nil {
 			return nil, err
 		}
@@ -201,6 +209,12 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	if t.family.flags&sqldb.FlagSequential != 0 {
 		flags |= sqldb.FlagStep
 	}
+	if state == stCompleted && r.Partial {
+		flags |= sqldb.FlagPartial
+	}
+	if state == stCompleted && r.Skipped {
+		flags |= sqldb.FlagSkipped
+	}
 	if err := b.keepValues(ctx, t.tree, t.prompt, t.result, t.data); err != nil {
 		return err
 	}
@@ -225,14 +239,14 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	}
 	prompt := b.addCold(&t.newTask, microsOf(r.CreatedAt))
 	st.add(state)
-	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
-		st.spent(costLine{Depth: t.depth, Calls: u.Calls, Input: u.InputTokens, Output: u.OutputTokens,
-			Cached: u.CachedTokens, Micros: cost, Unpriced: u.UnpricedCalls})
-	}
+	st.spendRecord(t, cost)
 	level := st.time().Level(t.depth)
 	level.Total++
 	b.event(t.tree, t.id, EventTaskCreated, withDigest(`{"parent_id":"`+parentText(t.parent)+`","depth":`+
 		itoa(int64(t.depth))+`,"imported":"`+string(r.State)+`"`+b.importEnd(t)+`}`, prompt))
+	if err := b.importCalls(ctx, t); err != nil {
+		return err
+	}
 	if r.Output != "" {
 		if err := b.importOutput(ctx, t); err != nil {
 			return err

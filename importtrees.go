@@ -184,6 +184,11 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 			return err
 		}
 	}
+	for _, id := range t.rec.Contexts {
+		if err := b.refContext(ctx, tree, id); err != nil {
+			return err
+		}
+	}
 	st := newStat(tree, t.rec.Limits)
 	st.rawLimits = t.limits
 	root := &t.tasks[0]

@@ -460,7 +460,7 @@ func microsText(micros *int64) string {
 
 const (
 	callColumns = `id, task, tree, attempt, position, state, model, request_hash, response, data, error_kind, error, tries,
-		input_tokens, output_tokens, cached_tokens, estimated, cost_micros, started_at, ended_at`
+		input_tokens, output_tokens, cached_tokens, estimated, cost_micros, started_at, ended_at, open_tokens, open_cost_micros`
 	sqlCall  = `SELECT ` + callColumns + ` FROM call WHERE id = $1`
 	sqlCalls = `SELECT ` + callColumns + ` FROM call WHERE task = $1 ORDER BY attempt, position, id`
 )
@@ -491,15 +491,19 @@ func (s *Store) readCalls(ctx context.Context, q string, id int64) ([]Call, erro
 		var text [2]string
 		var kind, message string
 		var cost, endedAt *int64
+		var lostTokens, lostMicros int64
 		err = scan((*int64)(&c.ID), (*int64)(&c.Task), &tree, &c.Attempt, &c.Position, &state, &c.Model, &c.RequestHash,
 			&text[0], &text[1], &kind, &message, &c.Tries, &c.InputTokens, &c.OutputTokens, &c.CachedTokens, &estimated,
-			&cost, &startedAt, &endedAt)
+			&cost, &startedAt, &endedAt, &lostTokens, &lostMicros)
 		c.State, c.Estimated, c.StartedAt = callStates[state], estimated == 1, micros(startedAt)
 		if kind != "" {
 			c.Error = &TaskError{Kind: kind, Message: message}
 		}
 		if cost != nil {
 			c.CostUSD = new(float64(*cost) / microsPerDollar)
+		}
+		if state == sqldb.CallUncertain {
+			c.UncertainTokens, c.UncertainCostUSD = lostTokens, float64(lostMicros)/microsPerDollar
 		}
 		c.EndedAt = timePtr(endedAt)
 		trees, columns = append(trees, tree), append(columns, text)

@@ -31,7 +31,8 @@ func ExportCommand(e *env.Env) *cobra.Command {
 		Long: "Write a tree as JSON Lines in a fixed order: configuration, context, tasks with results, calls, events and " +
 			"gates, for a loop also iterations, test results and false alarms (perdure schema export-line). The last line " +
 			"contains the number and the SHA-256 of the others; if it is missing, the file is truncated. The output contains " +
-			"prompts, results and contexts unchanged.\n\n" +
+			"prompts, results and contexts unchanged. `perdure import` reads the export of a run, but not one of a loop or " +
+			"--without-context.\n\n" +
 			"With --layout aiwg, the first argument is a new folder and the others are trees; without trees, all trees and " +
 			"states are written: daemon/tasks.json, rlm/ and ralph/loops/ (perdure schema tasks-file, rlm-task-tree, " +
 			"loop-state). `perdure import` reads them. With --state, one state is written with variables, history and " +
@@ -63,7 +64,8 @@ func ExportCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` write to a file instead of standard output")
-	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "omit the text of the context's files")
+	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "omit the text of the context's files; such an "+
+		"export cannot be imported")
 	cmd.Flags().StringVar(&f.layout, "layout", "", "`LAYOUT` write a folder in this layout: aiwg")
 	cmd.Flags().BoolVar(&f.state, "state", false, "write one state, selected by the flags below")
 	f.ref.Add(cmd, ", else session", c.CompleteTrees)

@@ -29,7 +29,7 @@ func ImportCommand(e *env.Env) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import PATH",
-		Short: "Import a .aiwg folder, or a log of a recursive language model",
+		Short: "Import an exported tree, a .aiwg folder or a log",
 		Long: "Import a .aiwg folder (or the folder that contains it), a tasks.json, a tree.json or a state. Trees are " +
 			"imported as records, which are not executed: ended tasks keep their states and results, the others are queued. " +
 			"Corrections and unreadable parts are listed with file and line; with unreadable parts the exit status is 3. " +
@@ -38,13 +38,15 @@ func ImportCommand(e *env.Env) *cobra.Command {
 			"Loops (ralph/loops) are imported as records too: a tree whose root contains the documents and whose tasks are " +
 			"the iterations. The section agent_persistence of aiwg.yml is kept as text; its settings are listed but not " +
 			"applied.\n\n" +
-			"A file with the ending .jsonl is a log of the reference implementation of recursive language models, as " +
+			"An export of a run, as `perdure export TREE` writes it, becomes a record with the same tasks, answers, calls, " +
+			"costs and context. Exports of loops and without the text of the context cannot be imported: the exit status is " +
+			"2. Another file with the ending .jsonl is a log of the reference implementation of recursive language models, as " +
 			"`perdure export --format rlm-jsonl` writes it too. It becomes a record with the answer, a task for each " +
 			"sub-call, and the turns, which `perdure show` prints; `perdure replay` runs its code again.\n\n" +
 			"With --strict, nothing is imported if the files are not as the published schemas have them: the exit status is " +
 			"5, and each default, correction and unreadable part is listed. `perdure validate` checks single files.\n\n" +
 			"With --state, PATH is a state (perdure schema rlm-state). Flags select its place; the default is in the file.",
-		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import run.jsonl\n" +
+		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import tree.jsonl\n" +
 			" perdure import --state state.json --scope global",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, 1, "a folder or a file"),
@@ -56,7 +58,11 @@ func ImportCommand(e *env.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if isLog(args[0]) && !f.state {
+			switch {
+			case f.state:
+			case c.isExport(args[0]):
+				return c.importExport(cmd.Context(), l, args[0], &f)
+			case isLog(args[0]):
 				return c.importLog(cmd.Context(), l, args[0], &f)
 			}
 			return c.importPath(cmd.Context(), l, args[0], &f)

@@ -24,18 +24,27 @@ type logReport struct {
 	rlm.LogRecord
 }
 
-// importLog imports a log as a record, also while a daemon runs.
-func (c *commands) importLog(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
+// openRegular opens a file to import.
+func (c *commands) openRegular(path string) (*os.File, error) {
 	info, err := os.Stat(c.Path(path)) // before opening it, which waits for a writer on a pipe
 	if err != nil {
-		return env.NotFound("", "import log: no file %q", path)
+		return nil, env.NotFound("", "import: no file %q", path)
 	}
 	if !info.Mode().IsRegular() {
-		return env.UsageError("", "import log: %q is not a regular file", path)
+		return nil, env.UsageError("", "import: %q is not a regular file", path)
 	}
 	file, err := os.Open(c.Path(path))
 	if err != nil {
-		return fmt.Errorf("import log: %w", err)
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	return file, nil
+}
+
+// importLog imports a log as a record, also while a daemon runs.
+func (c *commands) importLog(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
+	file, err := c.openRegular(path)
+	if err != nil {
+		return err
 	}
 	defer file.Close()
 	report := logReport{Path: path, DryRun: f.dryRun}

@@ -17,7 +17,11 @@ type contextLine struct {
 	Context perdure.Context `json:"context"`
 	Skipped []pack.Skipped  `json:"skipped,omitempty"`
 	// MoreSkipped counts the skipped files that are not listed.
-	MoreSkipped int64 `json:"more_skipped,omitempty"`
+	MoreSkipped  int64            `json:"more_skipped,omitempty"`
+	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
+	// Notes are notes on files, such as the encoding that one was converted from.
+	Notes     []pack.Note `json:"notes,omitempty"`
+	MoreNotes int64       `json:"more_notes,omitempty"`
 }
 
 // fileLine describes one file of it. Offset is its place in the context, to
@@ -58,7 +62,8 @@ func (x *exporter) context(ctx context.Context, tree *perdure.Tree) error {
 	if err != nil {
 		return err
 	}
-	x.line("context", contextLine{"context", found, m.Skipped, m.MoreSkipped})
+	x.line("context", contextLine{"context", found, m.Skipped, m.MoreSkipped, m.SkippedKinds, m.Notes,
+		m.MoreNotes})
 	blob, err := x.store.OpenBlob(ctx, found.Pack)
 	if err != nil {
 		return err
