@@ -10,6 +10,9 @@ type Details struct {
 	// QuotesDropped counts the quotes of models that are not in the text. They are not
 	// among the citations.
 	QuotesDropped int `json:"quotes_dropped,omitempty"`
+	// TooLong is set if the answer is incomplete because the conversation of a REPL became longer than
+	// its model reads.
+	TooLong bool `json:"too_long,omitempty"`
 	// MoreCitations counts the citations beyond the 10,000 that are listed.
 	MoreCitations int `json:"more_citations,omitempty"`
 	// LeftOut are the requested files that are not in the context.

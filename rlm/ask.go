@@ -17,6 +17,8 @@ type journaled struct {
 	Request *loggedRequest `json:"request,omitempty"`
 	// Limits are the limits stated in a request for a plan, or the terms of one of a search.
 	Limits json.RawMessage `json:"told,omitempty"`
+	// Refused is the limit that a request passed which was too long, as the server named it.
+	Refused *model.TokenLimit `json:"refused,omitempty"`
 }
 
 // ask has the model answer a request as the call of this number of the attempt.
@@ -172,7 +174,7 @@ func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request
 	var data json.RawMessage
 	if kept := a.logged(req); kept != nil || a.limits != nil {
 		var err error
-		if data, err = encode("call", journaled{Request: kept, Limits: a.limits}); err != nil {
+		if data, err = encode("call", journaled{Request: kept, Limits: a.limits, Refused: refusedLimit(e)}); err != nil {
 			return err
 		}
 	}
@@ -180,6 +182,14 @@ func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request
 		return err
 	}
 	return cmp.Or[error](over, f)
+}
+
+// refusedLimit returns the limit that a server named for a request that was too long, nil for others.
+func refusedLimit(e *model.Error) *model.TokenLimit {
+	if e == nil || e.Kind != model.KindTooLong || e.Limit == (model.TokenLimit{}) {
+		return nil
+	}
+	return &e.Limit
 }
 
 // record makes an answer durable before anything is made of it.

@@ -49,6 +49,9 @@ type Data struct {
 	// Incomplete is set when the result is less than was asked for although no
 	// part is missing: a budget that ended before the merge, for example.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// TooLong is set when the result is incomplete because the conversation of a REPL became longer
+	// than its model reads.
+	TooLong bool `json:"too_long,omitempty"`
 	// Votes counts the answers of a merge by vote, the chosen one first, the
 	// others in the order in which they came; Abstained counts parts that had
 	// nothing to say.

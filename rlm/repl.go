@@ -26,6 +26,9 @@ type replPlan struct {
 	Turns int `json:"turns"`
 	// SubCallBytes is the longest prompt that the instructions recommend for a sub-call.
 	SubCallBytes int64 `json:"sub_call_bytes"`
+	// Fits is set if the conversation is shortened before it is longer than the window of the model.
+	// In trees of versions before, it is shortened only after the model has refused it.
+	Fits bool `json:"fits,omitempty"`
 }
 
 // conversation is what the model of a REPL was shown and has replied.
@@ -37,6 +40,14 @@ type conversation struct {
 	// messages are those after the first; number counts the replies.
 	messages []model.Message
 	number   int
+	// outputs are the messages behind the replies as they are shortened, and shown is how the
+	// conversation is shown.
+	outputs []output
+	shown   shown
+	// asked is the turn behind which the question of now was asked, and question that question, if it is a
+	// further one.
+	asked    int
+	question string
 	// blocks is the code of the last reply, and outcomes what it did so far.
 	blocks   []string
 	outcomes []turn.Outcome
@@ -114,7 +125,7 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 func (a *attempt) nextReply(ctx context.Context, c *console) error {
 	text, known, err := a.takenOver(ctx, c)
 	if err == nil && !known {
-		text, _, err = a.ask(ctx, c.number, a.run.model(&a.l.Task), a.turnRequest(c))
+		text, err = a.askTurn(ctx, c)
 	}
 	if err != nil {
 		return err
@@ -152,7 +163,7 @@ func finalVar(f *turn.Final) string { return "FINAL_VAR(" + f.Text + ")\n" }
 
 // turnRequest is the request for the next reply.
 func (a *attempt) turnRequest(c *console) *model.Request {
-	return &model.Request{System: c.system, Prompt: c.first, Messages: slices.Clone(c.messages),
+	return &model.Request{System: c.system, Prompt: c.first, Messages: c.messagesShown(),
 		Shared: c.profile.Shared(&c.facts, c.first), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
 		MaxOutputTokens: a.answerLimit()}
 }
@@ -204,20 +215,26 @@ func (a *attempt) endTurn(c *console) {
 	facts := c.facts
 	after, turns := a.turnsOf(c.number)
 	facts.Turns = turns
-	text := ""
-	if q, ok := a.questionAfter(c.number); ok {
-		text = c.profile.Further(&q, turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names})
-	} else {
-		text = c.profile.After(&facts, c.number-after,
-			turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names})
+	number, q := c.number-after, turn.Further{}
+	q, further := a.questionAfter(c.number)
+	if further {
+		c.asked, c.question = c.number, q.Question
 	}
-	c.messages = append(c.messages, model.Message{Text: text})
+	write := func(d turn.Done) string {
+		if further {
+			return c.profile.Further(&q, d)
+		}
+		return c.profile.After(&facts, number, d)
+	}
+	o := output{turn.Done{Outcomes: c.outcomes, Notes: c.remarks, Vars: names}, write}
+	c.outputs = append(c.outputs, o)
+	c.messages = append(c.messages, model.Message{Text: write(o.done)})
 	c.blocks, c.outcomes = nil, nil
 }
 
 // lastAnswer asks for an answer without code after the last turn.
 func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
-	text, _, err := a.ask(ctx, c.number, a.run.model(&a.l.Task), a.turnRequest(c))
+	text, err := a.askTurn(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -285,19 +302,23 @@ func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error
 // also of turns that the console did not repeat. A resumed run goes on from there.
 func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
 	over := outOfBudget(err) || errors.Is(err, perdure.ErrBudgetExceeded) // calls, or tasks
-	if !over {
+	if !over && !tooLong(err) {
 		return err
 	}
 	number, draft, readErr := a.reached(ctx)
 	if readErr != nil {
 		return readErr
 	}
-	if number == 0 {
+	if number == 0 || !over && a.l.Task.Parent != 0 { // for the code of a parent, it is an error
 		return err
 	}
-	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
+	data := Data{Incomplete: true, TooLong: tooLong(err), Citations: slices.Clone(c.context.Citations())}
 	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", number, err)))
-	if draft == "" {
+	switch {
+	case draft == "" && data.TooLong:
+		draft = "(no answer: the conversation became longer than the model reads before the code had set one)" +
+			c.lastOutput()
+	case draft == "":
 		draft = fmt.Sprintf("(no answer: %s before the code had set one)", whatEnded(err))
 	}
 	return a.complete(ctx, draft, &data)

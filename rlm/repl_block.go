@@ -31,7 +31,8 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 		}
 		var err error
 		ev, err = a.runCode(ctx, func(ctx context.Context) (engine.Event, error) {
-			return c.engine.Exec(ctx, engine.Block{Code: code, Clock: c.block.StartedAt, Seed: c.block.Seed})
+			return c.engine.Exec(ctx, engine.Block{Code: code, Clock: c.block.StartedAt, Seed: c.block.Seed,
+				History: c.newHistory()})
 		})
 		if err != nil {
 			return nil, err

@@ -69,7 +69,7 @@ func (p *planning) useRepl(root *node, direct room, err error) error {
 	const bytesPerToken = 3 // few, so that a prompt of this length fits
 	root.Window, root.Answer = direct.window, direct.answer
 	root.Repl = &replPlan{Profile: p.cfg.ReplProfile, Engine: p.cfg.ReplEngine, Turns: p.cfg.ReplTurns,
-		SubCallBytes: max(sub-p.cfg.answerOf(sub), 0) * bytesPerToken}
+		SubCallBytes: max(sub-p.cfg.answerOf(sub), 0) * bytesPerToken, Fits: true}
 	if f := p.cfg.Fork; f != nil && len(f.Questions) > 0 {
 		root.Repl.Turns += f.At
 	}

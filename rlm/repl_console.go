@@ -46,6 +46,10 @@ type console struct {
 	vars     map[string]engine.Var
 	versions map[string]perdure.MutationID
 	notes    []string
+	// journal is what the journal has of the requests for replies, inCode how many messages of the
+	// conversation the engine has as the variable history.
+	journal *turnJournal
+	inCode  int
 }
 
 // knownCall is the task of a sub-call.

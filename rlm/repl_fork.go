@@ -102,6 +102,11 @@ func (a *attempt) takenOver(ctx context.Context, c *console) (text string, ok bo
 	if o == nil || a.l.Task.Parent != 0 || c.number >= a.run.cfg.Fork.At {
 		return "", false, nil
 	}
+	t, err := a.termsBefore(ctx, c)
+	if err != nil {
+		return "", false, err
+	}
+	c.shown.take(t.Shown)
 	m, req := a.run.model(&a.l.Task), a.turnRequest(c)
 	spec := perdure.CallSpec{Position: c.number, Model: m.name, RequestHash: model.Hash(m.name, req)}
 	call, replayed, err := a.l.BeginCall(ctx, spec)
@@ -115,8 +120,28 @@ func (a *attempt) takenOver(ctx context.Context, c *console) (text string, ok bo
 		return "", false, cmp.Or(a.l.SettleCall(ctx, call.ID, r), error(gone))
 	}
 	r.Response = o.replies[c.number].Response
+	if r.Data, err = encode("terms", t); err != nil {
+		return "", false, err
+	}
+	if r.Data, err = encode("call", journaled{Limits: r.Data}); err != nil {
+		return "", false, err
+	}
 	err = a.l.SettleCall(ctx, call.ID, r)
 	return r.Response, err == nil, err
+}
+
+// termsBefore returns the terms of a reply that is taken over: those that this tree has recorded, else
+// those of the other tree.
+func (a *attempt) termsBefore(ctx context.Context, c *console) (turnTerms, error) {
+	j, err := a.readTurns(ctx, c)
+	if err != nil || j.answered[c.number] != nil {
+		return j.terms[c.number], err
+	}
+	if o := a.run.origin; c.number < len(o.replies) {
+		_, t := termsOf(&o.replies[c.number])
+		return t, nil
+	}
+	return turnTerms{}, nil
 }
 
 // answeredBefore completes the task of a sub-call with the result of one that it takes over: of a

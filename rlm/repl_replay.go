@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
@@ -103,6 +104,7 @@ func (e *Executor) replayTask(ctx context.Context, r *run, tree *perdure.Tree, i
 	report.Tasks++
 	for _, reply := range replies(calls) {
 		code := codeOf(&c.profile, reply.Response)
+		a.replayReply(c, &reply)
 		for i := range c.recorded {
 			b := &c.recorded[i]
 			if b.Turn != reply.Position+1 || b.Index >= len(code) || b.Result == nil || b.Result.Lost {
@@ -116,9 +118,24 @@ func (e *Executor) replayTask(ctx context.Context, r *run, tree *perdure.Tree, i
 			if what != "" {
 				report.Differences = append(report.Differences, Difference{id, b.Turn, b.Index, what})
 			}
+			if b.Index == len(c.outcomes) && b.Index < len(c.blocks) {
+				c.ran(b.Result)
+			}
+			c.keep(b.Result.Vars, b.Result.Gone)
 		}
+		a.endTurn(c)
 	}
 	return nil
+}
+
+// replayReply takes a recorded reply, with how the conversation was shown for it: what code reads of the
+// conversation is the same as it was.
+func (a *attempt) replayReply(c *console, reply *perdure.Call) {
+	_, t := termsOf(reply)
+	c.shown.take(t.Shown)
+	c.number = reply.Position + 1
+	c.messages = append(c.messages, model.Message{Reply: true, Text: reply.Response})
+	c.takeReply(reply.Response)
 }
 
 // replayBlock runs a recorded block again and returns how it differs.
@@ -133,7 +150,8 @@ func (a *attempt) replayBlock(ctx context.Context, c *console, b *record.Block, 
 			return "", err
 		}
 	}
-	ev, err := c.engine.Exec(ctx, engine.Block{Code: code, Clock: b.StartedAt, Seed: b.Seed})
+	ev, err := c.engine.Exec(ctx, engine.Block{Code: code, Clock: b.StartedAt, Seed: b.Seed,
+		History: c.newHistory()})
 	for err == nil && ev.Request != nil {
 		var reply engine.Reply
 		if reply, err = a.recordedReply(ctx, c, ev.Request); err == nil {

@@ -148,6 +148,10 @@ func withRequests(all []Turn, t *perdure.Task, calls []perdure.Call) []Turn {
 	}
 	for i := range calls {
 		c := &calls[i]
+		if c.Position >= summaryPosition { // of the turns before this one
+			c = new(calls[i])
+			c.Position -= summaryPosition
+		}
 		if c.Position >= formPosition {
 			continue
 		}

@@ -34,6 +34,8 @@ type Changes struct {
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 	// SearchReplies is how often the model of a search is asked at most.
 	SearchReplies *int `json:"search_replies,omitempty"`
+	// ContextWindow is how many tokens the models read and write at once, of a run with planner repl.
+	ContextWindow *int `json:"context_window,omitempty"`
 	// Patience and MaxWait are those of [Config].
 	Patience *Duration `json:"patience,omitempty"`
 	MaxWait  *Duration `json:"max_wait,omitempty"`
@@ -77,6 +79,9 @@ func (e *Executor) Resume(ctx context.Context, req ResumeRequest) (perdure.Recov
 	}
 	cfg, err := changes.apply(before)
 	if err != nil {
+		return report, err
+	}
+	if err := e.checkLength(ctx, &tree, changes); err != nil {
 		return report, err
 	}
 	if err := e.checkResume(ctx, &tree, &cfg); err != nil {
@@ -132,6 +137,12 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 	set(&cfg.MaxNodes, c.MaxNodes)
 	set(&cfg.MaxAttempts, c.MaxAttempts)
 	set(&cfg.SearchReplies, c.SearchReplies)
+	if c.ContextWindow != nil && cfg.Planner != PlannerRepl {
+		return cfg, &perdure.Error{Code: perdure.CodeInvalid, Op: opResume,
+			Msg:  "context_window: the parts of the tree were made for the window that it has",
+			Hint: "leave out --context-window, or start again with `perdure run`"}
+	}
+	set(&cfg.ContextWindow, c.ContextWindow)
 	if c.Patience != nil {
 		cfg.Patience = c.Patience
 	}
@@ -156,6 +167,25 @@ func set[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value
 	}
+}
+
+// checkLength refuses to resume a tree whose conversation is longer than its model reads, if nothing
+// would change.
+func (e *Executor) checkLength(ctx context.Context, tree *perdure.Tree, c *Changes) error {
+	if tree.State != perdure.Partial || c.Model != nil || c.BaseURL != nil || c.ContextWindow != nil {
+		return nil
+	}
+	root, err := e.cfg.Store.Task(ctx, tree.Root)
+	if err != nil {
+		return err
+	}
+	if d, err := dataOf(&root); err != nil || !d.TooLong {
+		return err
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: opResume,
+		Msg: fmt.Sprintf("nothing would change: the conversation of tree %q is longer than its model reads", tree.ID),
+		Hint: fmt.Sprintf("`perdure resume %s --model M` continues with a model that reads more; if this one does now, "+
+			"--context-window N says how much; `perdure ask %[1]s \"…\"` asks anew about the same variables", tree.ID)}
 }
 
 // checkResume refuses what cannot work.

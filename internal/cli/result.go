@@ -58,6 +58,9 @@ func partialLine(r *client.Result) string {
 	switch {
 	case r.State != perdure.Partial || structured(r):
 		return ""
+	case r.TooLong:
+		return fmt.Sprintf("(partial: the conversation became longer than the model reads; `perdure resume %s --model M` "+
+			"continues)\n", r.Tree)
 	case r.MissingTotal == 0:
 		return fmt.Sprintf("(partial: the answer is not what was asked for; `perdure resume %s` tries again)\n", r.Tree)
 	case r.MissingTotal == 1:
@@ -114,8 +117,11 @@ func judge(r *client.Result, p *perdure.Progress) error {
 		return &env.Exit{Status: failedStatus(r.Error), Msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r),
 			Hint: takeUp(r, p)}
 	case r.State == perdure.Partial:
-		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r),
-			Hint: fmt.Sprintf("the answer covers only the parts that finished; %s", takeUp(r, p))}
+		hint := takeUp(r, p)
+		if !r.TooLong {
+			hint = "the answer covers only the parts that finished; " + hint
+		}
+		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r), Hint: hint}
 	}
 	return nil
 }
@@ -188,6 +194,13 @@ func failedStatus(e *perdure.TaskError) int {
 
 // takeUp returns the text for how to finish a tree whose parts are missing.
 func takeUp(r *client.Result, p *perdure.Progress) string {
+	if r.TooLong {
+		return fmt.Sprintf("`perdure resume %s --model M` continues with a model that reads more; --context-window N says "+
+			"how much this one reads", r.Tree)
+	}
+	if r.Error != nil && r.Error.Kind == rlm.KindTooLong {
+		return fmt.Sprintf("`perdure resume %s --model M` continues with a model that reads more", r.Tree)
+	}
 	command, higher := "perdure resume "+string(r.Tree), ""
 	for _, l := range r.Limits {
 		switch {

@@ -61,7 +61,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
 		env.FlagGroup{Title: "Model of new requests",
-			Flags: "model sub-model base-url max-attempts search-replies patience max-wait"},
+			Flags: "model sub-model base-url context-window max-attempts search-replies patience max-wait"},
 		env.FlagGroup{Title: "Other", Flags: "concurrency repl-python repl-unsandboxed json trust"})
 	return cmd
 }
@@ -77,12 +77,15 @@ func changeSettings() []string {
 type changeFlags struct {
 	timeout string
 	replies int
+	window  int
 }
 
 func (f *changeFlags) register(cmd *cobra.Command) {
 	env.SettingFlags(cmd, changeSettings()...)
 	cmd.Flags().StringVar(&f.timeout, "timeout", "", "`TIME` maximum time from now on, such as 30m")
 	cmd.Flags().IntVar(&f.replies, "search-replies", 0, "`N` maximum replies of the model in planner search")
+	cmd.Flags().IntVar(&f.window, "context-window", 0, "`N` tokens that the model reads and writes at once, with planner "+
+		"repl")
 	for _, name := range changeSettings() {
 		f := cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-"))
 		f.DefValue = "" // as the tree has it
@@ -100,7 +103,7 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 		"base_url": a.baseURL(l), "max_attempts": l.MaxAttempts, "budget_usd": l.BudgetUSD,
 		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "max_nodes": l.MaxNodes,
 		"timeout": rlm.Duration(limit), "search_replies": f.replies, "patience": rlm.Duration(l.Patience),
-		"max_wait": rlm.Duration(l.MaxWait)} {
+		"max_wait": rlm.Duration(l.MaxWait), "context_window": f.window} {
 		if env.Changed(cmd, strings.ReplaceAll(name, "_", "-")) {
 			given[name] = value
 		}

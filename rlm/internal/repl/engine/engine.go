@@ -58,6 +58,17 @@ type Block struct {
 	Clock time.Time
 	// Seed determines the random numbers and IDs of the block.
 	Seed uint64
+	// History are further messages of the conversation: from the first block that has some, the
+	// variable history is the list of all of them. Code may bind the name to something else; with
+	// KeepNames, perdure.history is the list in any case.
+	History []Message
+}
+
+// Message is a message of the conversation in the variable history.
+type Message struct {
+	// Role is "user", or "assistant" for a reply of the model.
+	Role    string `json:"role"`
+	Content string `json:"content"`
 }
 
 // Event is what stopped the code: exactly one field is set.

@@ -130,6 +130,10 @@ type Done struct {
 	Notes []string
 	// Vars are the names of the variables.
 	Vars []string
+	// Most is how many characters of each output are shown: 0 for as many as the profile shows, [Whole]
+	// for all. Where is the expression of the language that has the whole message; it may be empty.
+	Most  int
+	Where string
 }
 
 // Outcome is what a block did, for the model.

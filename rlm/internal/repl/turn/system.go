@@ -200,15 +200,7 @@ func (p *Profile) After(f *Facts, turn int, d Done) string {
 	if len(d.Outcomes) == 0 {
 		b.WriteString("There was no code in a block and no final answer in your reply.\n")
 	}
-	for i := range d.Outcomes {
-		p.outcome(&b, &d.Outcomes[i], i, len(d.Outcomes))
-	}
-	for _, note := range d.Notes {
-		fmt.Fprintf(&b, "\n%s\n", note)
-	}
-	if len(d.Vars) > 0 {
-		fmt.Fprintf(&b, "\nVariables: %s\n", p.names(d.Vars))
-	}
+	p.done(&b, &d)
 	switch left := f.Turns - turn; {
 	case left > 1:
 		fmt.Fprintf(&b, "\nTurn %d/%d. Go on, or finish if you know the answer.", turn+1, f.Turns)
@@ -232,15 +224,7 @@ type Further struct {
 // next question.
 func (p *Profile) Further(q *Further, d Done) string {
 	var b strings.Builder
-	for i := range d.Outcomes {
-		p.outcome(&b, &d.Outcomes[i], i, len(d.Outcomes))
-	}
-	for _, note := range d.Notes {
-		fmt.Fprintf(&b, "\n%s\n", note)
-	}
-	if len(d.Vars) > 0 {
-		fmt.Fprintf(&b, "\nVariables: %s\n", p.names(d.Vars))
-	}
+	p.done(&b, &d)
 	if q.Answer != "" {
 		fmt.Fprintf(&b, "\nThe question was answered:\n%s\n", quoted(q.Answer))
 	} else {
@@ -251,8 +235,22 @@ func (p *Profile) Further(q *Further, d Done) string {
 	return b.String()
 }
 
+// done writes what a turn did.
+func (p *Profile) done(b *strings.Builder, d *Done) {
+	for i := range d.Outcomes {
+		p.outcome(b, d, i)
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(b, "\n%s\n", note)
+	}
+	if len(d.Vars) > 0 && !d.isBrief() {
+		fmt.Fprintf(b, "\nVariables: %s\n", p.names(d.Vars))
+	}
+}
+
 // outcome writes what a block did.
-func (p *Profile) outcome(b *strings.Builder, o *Outcome, i, blocks int) {
+func (p *Profile) outcome(b *strings.Builder, d *Done, i int) {
+	o, blocks := &d.Outcomes[i], len(d.Outcomes)
 	title := "REPL output"
 	if blocks > 1 {
 		title = fmt.Sprintf("REPL output of block %d of %d", i+1, blocks)
@@ -260,10 +258,13 @@ func (p *Profile) outcome(b *strings.Builder, o *Outcome, i, blocks int) {
 	if i > 0 {
 		b.WriteString("\n")
 	}
-	if p.repeats {
+	if p.repeats && d.Most <= 0 {
 		fmt.Fprintf(b, "Code:\n%s\n", quoted(o.Code))
 	}
 	text := p.shown(o)
+	if d.Most != 0 {
+		text = d.shorten(o.Output)
+	}
 	switch {
 	case text == "" && o.Failure == "":
 		fmt.Fprintf(b, "%s: nothing was printed.\n", title)
@@ -278,7 +279,7 @@ func (p *Profile) outcome(b *strings.Builder, o *Outcome, i, blocks int) {
 	if o.Failure == "" {
 		return
 	}
-	fmt.Fprintf(b, "The block ended with an exception:\n%s\n", quoted(o.Failure))
+	fmt.Fprintf(b, "The block ended with an exception:\n%s\n", quoted(d.shorten(o.Failure)))
 	if len(o.Bound) > 0 {
 		fmt.Fprintf(b, "Set before it, and kept: %s\n", p.names(o.Bound))
 	}

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 )
@@ -33,6 +34,28 @@ func (b *Bench) KeepsNames() {
 		b.Error("a function under perdure is something else")
 	}
 	b.answers()
+	b.history()
+}
+
+// history: the conversation is a variable once the host gives messages of it.
+func (b *Bench) history() {
+	b.Helper()
+	run := func(code string, more ...engine.Message) *engine.Done {
+		b.Helper()
+		ev, err := b.Exec(b.Context(), engine.Block{Code: code, Clock: time.Unix(1_000_000_000, 0), History: more})
+		if err != nil || ev.Done == nil {
+			b.Fatalf("%s: %+v, %v", code, ev, err)
+		}
+		return ev.Done
+	}
+	one, two := engine.Message{Role: "user", Content: "a é"}, engine.Message{Role: "assistant", Content: "b"}
+	if d := run("print(len(history), history[0]['content'])", one); d.Output != "1 a é\n" || len(d.Vars) != 0 {
+		b.Errorf("history is %q, %+v, variables %+v", d.Output, d.Failure, d.Vars)
+	}
+	run("history = 7", two)
+	if d := run("print(history, len(perdure.history), perdure.history[1]['role'])"); d.Output != "7 2 assistant\n" {
+		b.Errorf("history as the code bound it: %q, %+v", d.Output, d.Failure)
+	}
 }
 
 // answers: the variable answer is read at the end of a block.

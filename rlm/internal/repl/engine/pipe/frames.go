@@ -25,6 +25,8 @@ type Message struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Err   string          `json:"err,omitempty"`
 	Vars  []Variable      `json:"vars,omitempty"`
+	// History are further messages of the conversation.
+	History []engine.Message `json:"history,omitempty"`
 
 	Contents    *Contents `json:"contents,omitempty"`
 	Tools       []string  `json:"tools,omitempty"`

@@ -185,7 +185,8 @@ func (s *session) Sandbox() engine.Sandbox {
 
 // Exec runs a block.
 func (s *session) Exec(ctx context.Context, b engine.Block) (engine.Event, error) {
-	return s.event(ctx, &Message{Type: "exec", Code: b.Code, Clock: b.Clock.UnixMicro(), Seed: b.Seed})
+	return s.event(ctx, &Message{Type: "exec", Code: b.Code, Clock: b.Clock.UnixMicro(), Seed: b.Seed,
+		History: b.History})
 }
 
 // Reply answers a request.

@@ -495,6 +495,7 @@ class Engine:
         self.exchanging = self.over = False  # see stop
         self.waited, self.asked, self.used = 0, 0, 0.0  # see look
         self.final, self.blocks, self.awaits, self.loaded = None, 0, False, False
+        self.history = None  # the messages of the conversation, if the host gives them
         self.known = {}  # name to the object and the hash of the last block
         self.keep_names = init.get("keep_names", False)
         self.answer = Answer(None if self.keep_names else lambda content: self.capture(content, "answer"))
@@ -669,6 +670,8 @@ class Engine:
         self.blocks += 1
         sys.stdout = sys.stderr = self.output
         name = "<block %d>" % self.blocks
+        if message.get("history"):
+            self.remember(message["history"])
         try:
             failure = self.run(message["code"], name)
         except TimeoutError as e:  # the limit was reached at the very end
@@ -688,6 +691,22 @@ class Engine:
             "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": self.draft(),
         }
         self.link.send({"type": "done", "done": done})
+
+    def remember(self, messages):
+        """Adds messages of the conversation to the variable history."""
+        if self.history is None:
+            self.history = []
+            if self.keep_names:
+                self.helpers["history"] = self.history
+                self.reserved["perdure"].__dict__["history"] = self.history
+            else:
+                self.reserved["history"] = self.history
+                self.hidden.add("history")
+        self.history.extend(messages)
+        if self.keep_names:
+            self.names.setdefault("history", self.history)
+        else:
+            self.names["history"] = self.history
 
     def draft(self):
         """The text of the best answer so far, empty if there is none."""

@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
 	"go.starlark.net/syntax"
 
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
@@ -29,6 +31,7 @@ type interpreter struct {
 	reserved starlark.StringDict // names that are bound again after each block
 	// helpers are the functions and modules that only this program has, if code may bind their names.
 	helpers starlark.StringDict
+	history *starlark.List // the messages of the conversation, nil unless the host gives them
 	answer  *answer
 	known   map[string]known
 	out     output
@@ -133,6 +136,9 @@ func (in *interpreter) execute(m *pipe.Message) error {
 	in.out.clear()
 	in.final = nil
 	in.blocks++
+	if err := in.remember(m.History); err != nil {
+		return err
+	}
 	failure := in.run(m.Code)
 	if in.lost != nil {
 		return in.lost
@@ -148,6 +154,36 @@ func (in *interpreter) execute(m *pipe.Message) error {
 	end.Output, end.OutputBytes, end.OutputSHA256 = in.out.end()
 	end.Vars, end.Gone = in.changes()
 	return in.link.Send(&pipe.Answer{Type: "done", Done: end})
+}
+
+// remember adds messages of the conversation to the variable history.
+func (in *interpreter) remember(messages []engine.Message) error {
+	if len(messages) > 0 && in.history == nil {
+		in.history = starlark.NewList(nil)
+		if in.helpers == nil {
+			in.reserved["history"] = in.history
+		} else {
+			in.helpers["history"] = in.history
+			in.reserved["perdure"].(*starlarkstruct.Module).Members["history"] = in.history
+		}
+	}
+	for _, m := range messages {
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		v, err := decode(raw)
+		if err != nil {
+			return err
+		}
+		if err := in.history.Append(v); err != nil {
+			return err
+		}
+	}
+	if len(messages) > 0 {
+		in.restore()
+	}
+	return nil
 }
 
 // run runs code and returns why it ended, nil at its end.
