@@ -214,12 +214,14 @@ func TestReplayOfALog(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"as it is", "", "", ""},
-		{"another output", `"stdout": "4 True\n"`, `"stdout": "5 True\n"`, "the output differs"},
+		{"another output", `"stdout": "4 True\n"`, `"stdout": "5 True\n"`, `the output differs (recorded "5 True", new "4 True")`},
 		{"another prompt", `"prompt": "p 4"`, `"prompt": "p 5"`, "the log has no answer to prompt 1 of llm_query()"},
 		{"a call too many", `"execution_time": 0.1, "rlm_calls": []`, `"execution_time": 0.1, "rlm_calls": [{"root_model": ` +
 			`"m", "prompt": "z", "response": "z", "execution_time": 1}]`, "1 of the log's 1 sub-calls were not made"},
-		{"an exception", "print(n, context_0 == context)", "1/0", "the code raised ZeroDivisionError"},
-		{"a function of this project", "print(a)", "budget()", "the log has no answers of budget()"},
+		{"an exception", "print(n, context_0 == context)", "1/0",
+			"the code raised an exception (recorded no exception, new ZeroDivisionError: division by zero)"},
+		{"a function of this project", "print(a)", "budget()",
+			"the code raised an exception (recorded no exception, new NameError: name 'budget' is not defined)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +233,7 @@ func TestReplayOfALog(t *testing.T) {
 			switch {
 			case tt.want == "" && len(r.Differences) > 0:
 				t.Errorf("%+v", r.Differences)
-			case tt.want != "" && (len(r.Differences) == 0 || !strings.Contains(r.Differences[0].What, tt.want)):
+			case tt.want != "" && (len(r.Differences) == 0 || !strings.Contains(r.Differences[0].String(), tt.want)):
 				t.Errorf("%+v, want %s", r.Differences, tt.want)
 			}
 		})
@@ -253,7 +255,7 @@ func TestReplayOfALog(t *testing.T) {
 	}
 	starlark := strings.Replace(referenceLog, `"environment_kwargs": {}`, `"environment_kwargs": {"engine": "starlark"}`, 1)
 	for log, want := range map[string]string{"": "read log: line 1: the log has no iterations",
-		"{}": "line 1: type is missing", starlark: "is Starlark", referenceLog + "x": "line 4: "} {
+		"{}": "line 1: this is JSON", starlark: "is Starlark", referenceLog + "x": "line 4: "} {
 		_, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))
 		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", log, err)
@@ -274,7 +276,8 @@ func TestReplayOfALogWithABatch(t *testing.T) {
 	}
 	log := strings.NewReplacer("a = llm_query(f'p {n}')", fmt.Sprintf(
 		"a = sum(map(int, llm_query_batched([f'p {i} ' + 'x' * 100 for i in reversed(range(%d))])))", n),
-		`"yes\n"`, fmt.Sprintf(`"%d\n"`, n*(n-1)/2)).Replace(referenceLog)
+		`"yes\n"`, fmt.Sprintf(`"%d\n"`, n*(n-1)/2), `"final_answer": "yes"`, fmt.Sprintf(`"final_answer": "%d"`, n*(n-1)/2)).
+		Replace(referenceLog)
 	at := strings.LastIndex(log, `"rlm_calls": [`) + len(`"rlm_calls": [`)
 	log = log[:at] + strings.Join(calls, ",") + log[at+strings.Index(log[at:], `], "final_answer"`):]
 	began := time.Now()

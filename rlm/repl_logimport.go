@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,18 +29,20 @@ type logRef struct {
 // LogImport imports a log of a recursive language model as a record.
 type LogImport struct {
 	Store *perdure.Store
-	// Log is read twice.
-	Log io.ReadSeeker
+	// Log may be compressed by gzip.
+	Log io.Reader
 	// DryRun reports what an import would do and changes nothing. Strict imports nothing if a
 	// value would be corrected.
 	DryRun, Strict bool
 }
 
-// LogRecord is what came of the import of a log.
+// LogRecord is what came of the import of a run of a log.
 type LogRecord struct {
 	// Tree is the record, "" if nothing was imported.
-	Tree  perdure.TreeID `json:"tree_id,omitempty"`
-	Turns int            `json:"turns"`
+	Tree perdure.TreeID `json:"tree_id,omitempty"`
+	// Line is the line of the run's first iteration, from 1.
+	Line  int `json:"line"`
+	Turns int `json:"turns"`
 	// SubCalls counts the sub-calls of the log, Tasks the imported tasks, the root included.
 	SubCalls int `json:"sub_calls"`
 	Tasks    int `json:"tasks"`
@@ -59,36 +60,70 @@ type LogNote struct {
 	Message   string `json:"message"`
 }
 
-// Import imports the log: a tree of the kind record with the answer, a task for each sub-call,
-// and the log itself, from which the turns are read. Nothing of it is executed. The same log is
-// imported once; a second import completes an interrupted one. A log that is not of the form is
-// an error with CodeInvalid that names the line, and nothing is imported.
-func (p *LogImport) Import(ctx context.Context) (LogRecord, error) {
-	hash := sha256.New()
-	r, err := readRecord(io.TeeReader(p.Log, hash))
+// Import imports the log: for each of its runs a tree of the kind record with the answer, a task for each
+// sub-call, and the lines of the log, from which the turns are read. Runs that share their variables are
+// one record. Nothing of it is executed. The same run is imported once; a second import completes an
+// interrupted one. A log that is not of the form is an error with CodeInvalid that names the line, and
+// nothing is imported.
+func (p *LogImport) Import(ctx context.Context) ([]LogRecord, error) {
+	text, size, err := copyDecoded(p.Log)
 	if err != nil {
-		return LogRecord{}, logError(err)
+		return nil, logError(err)
 	}
-	out := &r.out
-	if p.Strict && slices.ContainsFunc(out.Notes, func(n LogNote) bool { return n.Corrected }) {
-		out.Refused = true
-	}
-	if p.DryRun || out.Refused {
-		return *out, nil
-	}
-	if _, err := p.Log.Seek(0, io.SeekStart); err != nil {
-		return LogRecord{}, fmt.Errorf("read log: %w", err)
-	}
-	blob, err := p.Store.PutBlob(ctx, p.Log)
+	defer func() {
+		_ = text.Close()
+		_ = os.Remove(text.Name())
+	}()
+	list, err := readRecords(io.NewSectionReader(text, 0, size))
 	if err != nil {
-		return LogRecord{}, err
+		return nil, logError(err)
 	}
-	if blob.Hash != hex.EncodeToString(hash.Sum(nil)) {
-		return LogRecord{}, &perdure.Error{Code: perdure.CodeConflict, Op: "import log",
-			Msg: "the log changed while it was read", Hint: "import a copy of it"}
+	out := make([]LogRecord, len(list))
+	for i, r := range list {
+		isCorrected := slices.ContainsFunc(r.out.Notes, func(n LogNote) bool { return n.Corrected })
+		r.out.Refused = p.Strict && isCorrected
+		if !p.DryRun && !r.out.Refused {
+			if err := p.write(ctx, r, text, size); err != nil {
+				return out, err
+			}
+		}
+		out[i] = r.out
 	}
-	err = r.write(ctx, p.Store, blob)
-	return *out, err
+	return out, nil
+}
+
+// copyDecoded copies a log as UTF-8 to a temporary file.
+func copyDecoded(log io.Reader) (text *os.File, size int64, err error) {
+	source, err := trajectory.Decode(log)
+	if err != nil {
+		return nil, 0, &trajectory.LineError{Line: 1, Msg: "the data of gzip are damaged: " + err.Error()}
+	}
+	if text, err = os.CreateTemp("", "perdure-log-"); err != nil {
+		return nil, 0, fmt.Errorf("copy log: %w", err)
+	}
+	size, err = io.Copy(text, source)
+	if errors.Is(err, io.ErrUnexpectedEOF) && size > 0 { // the lines before the end are used
+		err = nil
+	}
+	if err != nil {
+		_ = text.Close()
+		_ = os.Remove(text.Name())
+		return nil, 0, &trajectory.LineError{Line: 1, Msg: "the log cannot be read: " + err.Error()}
+	}
+	return text, size, nil
+}
+
+// write stores the lines of a record and writes it.
+func (p *LogImport) write(ctx context.Context, r *recordReader, text io.ReaderAt, size int64) error {
+	if r.to == 0 {
+		r.to = size
+	}
+	lines := io.MultiReader(bytes.NewReader(r.settings), io.NewSectionReader(text, r.from, r.to-r.from))
+	blob, err := p.Store.PutBlob(ctx, lines)
+	if err != nil {
+		return err
+	}
+	return r.write(ctx, p.Store, blob)
 }
 
 // recordReader makes the tasks of a record from the lines of a log.
@@ -97,16 +132,22 @@ type recordReader struct {
 	meta  *trajectory.Metadata
 	root  perdure.TaskRecord
 	calls []perdure.TaskRecord
-	// from is the start of the run and to the end of what was read last.
-	from, to time.Time
-	noted    map[string]bool
-	locals   map[string]bool
+	// from and to are the offsets of the lines of the record, 0 for the end of the log; settings is the line
+	// of its settings, if that is before them.
+	from, to int64
+	settings []byte
+	contexts int // the contexts of its runs, which share their variables
+	// began is the start of the run and ended the end of what was read last.
+	began, ended time.Time
+	noted        map[string]bool
+	locals       map[string]bool
 }
 
-// readRecord reads a log to its end.
-func readRecord(log io.Reader) (*recordReader, error) {
+// readRecords reads a log to its end.
+func readRecords(log io.Reader) (list []*recordReader, err error) {
 	in := trajectory.NewReader(log)
-	r := &recordReader{out: LogRecord{Notes: []LogNote{}}, noted: make(map[string]bool), locals: make(map[string]bool)}
+	var r *recordReader
+	run := 0
 	for {
 		it, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -115,19 +156,52 @@ func readRecord(log io.Reader) (*recordReader, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.out.Turns == 0 {
-			r.begin(in.Metadata(), it)
+		if in.Run() > run {
+			if run = in.Run(); r == nil || !r.goesOn(it) {
+				if r != nil {
+					r.end(in.Line() - 1)
+					r.to = in.Start()
+				}
+				r = newRecord(in, it, len(list) == 0)
+				list = append(list, r)
+			}
 		}
 		r.iteration(it, in.Line())
 		for _, name := range trajectory.Unknown(in.Raw()) {
 			r.note(in.Line(), "the member %s has no place, and is in the log only", name)
 		}
 	}
-	if r.out.Turns == 0 {
+	if r == nil {
 		return nil, &trajectory.LineError{Line: max(in.Line(), 1), Msg: "the log has no iterations"}
 	}
 	r.end(in.Line())
-	return r, nil
+	if n := in.Torn(); n > 0 {
+		r.note(n, "the line is cut off, and was left out")
+	}
+	return list, nil
+}
+
+// newRecord begins the record of a run.
+func newRecord(in *trajectory.Reader, it *trajectory.Iteration, isFirst bool) *recordReader {
+	r := &recordReader{out: LogRecord{Notes: []LogNote{}, Line: in.Line()}, noted: make(map[string]bool),
+		locals: make(map[string]bool), contexts: 1}
+	if !isFirst {
+		r.from = in.Start()
+		if line := in.Settings(); line != nil {
+			r.settings = append(line[:len(line):len(line)], '\n')
+		}
+	}
+	r.begin(in.Metadata(), it)
+	return r
+}
+
+// goesOn reports whether a further run has the variables of the record.
+func (r *recordReader) goesOn(it *trajectory.Iteration) bool {
+	if len(it.CodeBlocks) == 0 || addedContext(&it.CodeBlocks[0], r.contexts) == nil {
+		return false
+	}
+	r.contexts++
+	return true
 }
 
 // note adds a note, once.
@@ -156,11 +230,11 @@ func (r *recordReader) text(line int, what, s string) string {
 
 // begin sets what the first iteration says of the run.
 func (r *recordReader) begin(m *trajectory.Metadata, it *trajectory.Iteration) {
-	r.meta, r.from = m, it.Timestamp.Time
-	if m != nil && m.Timestamp.Before(r.from) {
-		r.from = m.Timestamp.Time
+	r.meta, r.began = m, it.Timestamp.Time
+	if m != nil && !m.Timestamp.IsZero() && m.Timestamp.Before(r.began) {
+		r.began = m.Timestamp.Time
 	}
-	r.to = r.from
+	r.ended = r.began
 	prompt := ""
 	if m != nil {
 		prompt, _ = m.EnvironmentKwargs["prompt"].(string)
@@ -170,7 +244,7 @@ func (r *recordReader) begin(m *trajectory.Metadata, it *trajectory.Iteration) {
 			prompt = msg.Content
 		}
 	}
-	r.root = perdure.TaskRecord{Task: perdure.Task{State: perdure.Queued, CreatedAt: r.from, StartedAt: r.from,
+	r.root = perdure.TaskRecord{Task: perdure.Task{State: perdure.Queued, CreatedAt: r.began, StartedAt: r.began,
 		Prompt: cmp.Or(r.text(1, "the prompt", prompt), "(the log has no prompt)"), Attempts: 1}}
 }
 
@@ -205,8 +279,8 @@ func (r *recordReader) until(at time.Time, seconds *float64) (end time.Time, too
 		took = time.Duration(min(max(*seconds, 0), most) * float64(time.Second))
 	}
 	end = at.Add(took)
-	if end.After(r.to) {
-		r.to = end
+	if end.After(r.ended) {
+		r.ended = end
 	}
 	return end, took
 }
@@ -283,7 +357,7 @@ func (r *recordReader) end(line int) {
 	n := int64(r.out.Turns)
 	r.root.Usage = perdure.Usage{Calls: n, UnpricedCalls: n}
 	if r.root.State == perdure.Completed {
-		r.root.CompletedAt, r.root.Active = r.to, min(r.to.Sub(r.from), 1e9*time.Second)
+		r.root.CompletedAt, r.root.Active = r.ended, min(r.ended.Sub(r.began), 1e9*time.Second)
 	} else {
 		r.note(line, "the log has no answer: the root is queued, and is not executed")
 	}

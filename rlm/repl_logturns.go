@@ -122,6 +122,7 @@ func (l *Log) copyLog(ctx context.Context, ref *logRef, w io.Writer) error {
 	}
 	in := trajectory.NewReader(log)
 	var out *trajectory.Writer
+	run := 1
 	for {
 		it, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -136,6 +137,12 @@ func (l *Log) copyLog(ctx context.Context, ref *logRef, w io.Writer) error {
 				m = &trajectory.Metadata{Timestamp: it.Timestamp}
 			}
 			if out, err = trajectory.NewWriter(w, m); err != nil {
+				return err
+			}
+		}
+		if in.Run() > run {
+			run = in.Run()
+			if err := out.Begin(in.Metadata()); err != nil {
 				return err
 			}
 		}
@@ -164,7 +171,7 @@ func (e *Executor) replayLog(ctx context.Context, ref *logRef, report *Replay, r
 	r, err := p.Replay(ctx, log)
 	report.Tasks, report.Blocks = 1, r.Blocks
 	for _, d := range r.Differences {
-		report.Differences = append(report.Differences, Difference{root, d.Turn, d.Block, d.What})
+		report.Differences = append(report.Differences, Difference{root, d.Turn, d.Block, d.String()})
 	}
 	return err
 }

@@ -40,9 +40,10 @@ func ImportCommand(e *env.Env) *cobra.Command {
 			"applied.\n\n" +
 			"An export of a run, as `perdure export TREE` writes it, becomes a record with the same tasks, answers, calls, " +
 			"costs and context. Exports of loops and without the text of the context cannot be imported: the exit status is " +
-			"2. Another file with the ending .jsonl is a log of the reference implementation of recursive language models, as " +
-			"`perdure export --format rlm-jsonl` writes it too. It becomes a record with the answer, a task for each " +
-			"sub-call, and the turns, which `perdure show` prints; `perdure replay` runs its code again.\n\n" +
+			"2. Another file with the ending .jsonl, and any that begins so, is a log of the reference implementation of " +
+			"recursive language models, as `perdure export --format rlm-jsonl` writes it too; gzip may have compressed it. " +
+			"Each of its runs becomes a record with the answer, a task for each sub-call, and the turns, which `perdure show` " +
+			"prints; `perdure replay` runs its code again.\n\n" +
 			"With --strict, nothing is imported if the files are not as the published schemas have them: the exit status is " +
 			"5, and each default, correction and unreadable part is listed. `perdure validate` checks single files.\n\n" +
 			"With --state, PATH is a state (perdure schema rlm-state). Flags select its place; the default is in the file.",
@@ -62,7 +63,7 @@ func ImportCommand(e *env.Env) *cobra.Command {
 			case f.state:
 			case c.isExport(args[0]):
 				return c.importExport(cmd.Context(), l, args[0], &f)
-			case isLog(args[0]):
+			case c.isLog(args[0]):
 				return c.importLog(cmd.Context(), l, args[0], &f)
 			}
 			return c.importPath(cmd.Context(), l, args[0], &f)

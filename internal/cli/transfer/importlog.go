@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -14,14 +15,31 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// isLog reports whether a path is that of a log of a recursive language model.
-func isLog(path string) bool { return strings.EqualFold(filepath.Ext(path), ".jsonl") }
+// isLog reports whether a file is a log of a recursive language model, by its name or its beginning.
+func (c *commands) isLog(path string) bool {
+	name := strings.TrimSuffix(strings.ToLower(path), ".gz")
+	if filepath.Ext(name) == ".jsonl" {
+		return true
+	}
+	info, err := os.Stat(c.Path(path)) // before opening it, which waits for a writer on a pipe
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file, err := os.Open(c.Path(path))
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return rlm.IsLog(file)
+}
 
 // logReport is the result of the import of a log.
 type logReport struct {
 	Path   string `json:"path"`
 	DryRun bool   `json:"dry_run"`
 	rlm.LogRecord
+	// Others are the records of the other runs of the log.
+	Others []rlm.LogRecord `json:"others,omitempty"`
 }
 
 // openRegular opens a file to import.
@@ -53,30 +71,42 @@ func (c *commands) importLog(ctx context.Context, l *config.Loaded, path string,
 		return err
 	}
 	defer forget()
-	err = c.WithStore(ctx, l, true, func(store *perdure.Store) (err error) {
+	err = c.WithStore(ctx, l, true, func(store *perdure.Store) error {
 		p := &rlm.LogImport{Store: store, Log: file, DryRun: f.dryRun, Strict: f.strict}
-		report.LogRecord, err = p.Import(ctx)
+		all, err := p.Import(ctx)
+		if len(all) > 0 {
+			report.LogRecord, report.Others = all[0], all[1:]
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.Print(&report, func() { c.printLog(&report) }); err != nil {
+	all := append([]rlm.LogRecord{report.LogRecord}, report.Others...)
+	err = c.Print(&report, func() {
+		for i := range all {
+			if len(all) > 1 {
+				c.Printf("run %d (from line %d): ", i+1, all[i].Line)
+			}
+			c.printLog(&report, &all[i])
+		}
+	})
+	if err != nil {
 		return err
 	}
-	if report.Refused {
+	if slices.ContainsFunc(all, func(r rlm.LogRecord) bool { return r.Refused }) {
 		return &env.Exit{Status: env.StatusConflict}
 	}
 	return nil
 }
 
-// printLog prints what was imported, and what has no place in it.
-func (c *commands) printLog(r *logReport) {
+// printLog prints what was imported of a run, and what has no place in it.
+func (c *commands) printLog(report *logReport, r *rlm.LogRecord) {
 	has := fmt.Sprintf("%s, %s", human.Count(r.Turns, "turn"), human.Count(r.SubCalls, "sub-call"))
 	switch {
 	case r.Refused:
 		c.Printf("nothing was imported: --strict refuses what was corrected\n")
-	case r.DryRun:
+	case report.DryRun:
 		c.Printf("would import %s\n", has)
 	case r.Present && r.Tasks == 0:
 		c.Printf("already present: %s, %s\n", r.Tree, has)
@@ -99,7 +129,7 @@ func (c *commands) printLog(r *logReport) {
 				c.Printf("\n%s:\n", c.Out.Bold(title))
 			}
 			if shown <= shownNotes {
-				c.Printf("  %s:%d: %s\n", r.Path, n.Line, human.Visible(n.Message))
+				c.Printf("  %s:%d: %s\n", report.Path, n.Line, human.Visible(n.Message))
 			}
 		}
 		if shown > shownNotes {

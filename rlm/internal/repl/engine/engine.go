@@ -102,6 +102,8 @@ type Done struct {
 	Output       string
 	OutputBytes  int64
 	OutputSHA256 string
+	// Errors is what the code wrote to the standard error, if that is kept apart, see [Reference].
+	Errors string
 	// Failure is the exception that ended the block, nil if it ran to its end.
 	Failure *Failure
 	// Final is the first final answer that the code set in this block, nil if it set none.
@@ -187,6 +189,16 @@ const (
 // ToolFunction is the function of a tool of the user: name, args (by position), kwargs (by name).
 // The code calls it by the name of the tool, see the configuration of the engine.
 const ToolFunction = "tool"
+
+// Reference are the rules of the reference implementation of recursive language models, for the code of
+// its logs: a block that raises binds nothing, and the standard error is no output.
+type Reference struct {
+	// Environment is where the code ran: local, ipython or remote.
+	Environment string `json:"environment"`
+	// Context is the form of the context's text: empty for the text itself, json, or repr for a value
+	// as Python prints it.
+	Context string `json:"context,omitempty"`
+}
 
 // Functions of the host, and of which arguments their [Request.Args] consist:
 //

@@ -15,6 +15,8 @@ import (
 type LineError struct {
 	Line int // from 1
 	Msg  string
+	// Hint says what to do, "" if there is nothing particular.
+	Hint string
 }
 
 // Error returns the line with what is wrong.
@@ -22,36 +24,66 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e
 
 // Reader reads a log, one line at a time.
 type Reader struct {
-	in         *bufio.Reader
-	line       int
-	meta       *Metadata
-	last, seen int
-	max        int
-	raw        []byte
+	source io.Reader
+	in     *bufio.Reader // nil until the first line is read
+	line   int
+	meta   *Metadata
+	last   int // the number of the last iteration of the run
+	seen   int
+	run    int
+	torn   int
+	max    int
+	raw    []byte
+	begin  bool // a metadata was read, and the next iteration begins a run
+	// at and next are the offsets of the last line and of the one after it, start is that of the run.
+	at, next, start int64
+	// settings is the line of the last metadata.
+	settings []byte
+	isOwn    bool // the run has settings of its own
 }
 
-// NewReader returns a reader of a log.
-func NewReader(r io.Reader) *Reader {
-	return &Reader{in: bufio.NewReaderSize(r, 64<<10), max: MaxLineBytes}
-}
+// NewReader returns a reader of a log, also of one that gzip compressed or that is in UTF-16 with a
+// byte order mark.
+func NewReader(r io.Reader) *Reader { return &Reader{source: r, max: MaxLineBytes} }
 
-// Metadata returns the settings, once the first iteration was read; nil if the log has none.
+// Metadata returns the settings of the run of the last iteration; nil if the log has none.
 func (r *Reader) Metadata() *Metadata { return r.meta }
 
 // Line returns the number of the line that was read last, from 1.
 func (r *Reader) Line() int { return r.line }
 
-// Raw returns the line of the last iteration, which is valid until the next one is read.
+// Raw returns the line of the last iteration as JSON, which is valid until the next one is read.
 func (r *Reader) Raw() []byte { return r.raw }
 
+// Run returns the number of the run of the last iteration, from 1: a log has several if one logger
+// was used for several completions, or if logs were joined.
+func (r *Reader) Run() int { return r.run }
+
+// Start returns the offset of the first line of the run, as [Decode] returns the log.
+func (r *Reader) Start() int64 { return r.start }
+
+// Settings returns the line of the metadata if it is that of an earlier run, else nil.
+func (r *Reader) Settings() []byte {
+	if r.isOwn {
+		return nil
+	}
+	return r.settings
+}
+
+// Torn returns the number of the last line if it is cut off, after the end of the log; else 0.
+func (r *Reader) Torn() int { return r.torn }
+
 // Next returns the next iteration, and io.EOF after the last one. A line that is not of the
-// format is a *LineError. The settings are the first line or absent, and the numbers of the
-// iterations are in sequence; 1 begins another question to the same REPL.
+// format is a *LineError, unless it is the last one and its end is missing, see [Reader.Torn].
+// Settings, or the number 1, begin a run; the numbers of its iterations are in sequence.
 func (r *Reader) Next() (*Iteration, error) {
 	for {
-		line, err := r.next()
+		line, err := r.nextLine()
 		if err != nil {
 			return nil, err
+		}
+		if r.seen == 0 && r.meta == nil && !isLogLine(line) {
+			return nil, r.foreign(line)
 		}
 		var kind struct {
 			Type *string `json:"type"`
@@ -63,10 +95,8 @@ func (r *Reader) Next() (*Iteration, error) {
 		case kind.Type == nil:
 			return nil, r.wrong("type is missing")
 		case *kind.Type == typeMetadata:
-			if r.meta != nil || r.seen > 0 {
-				return nil, r.wrong("metadata is not the first line")
-			}
-			r.meta = new(Metadata)
+			r.meta, r.last, r.begin = new(Metadata), 0, true
+			r.start, r.settings = r.at, pythonJSON(bytes.Clone(line))
 			if err := r.decode(line, r.meta); err != nil {
 				return nil, err
 			}
@@ -93,7 +123,13 @@ func (r *Reader) iteration(line []byte) (*Iteration, error) {
 	if it.Iteration != r.last+1 && it.Iteration != 1 {
 		return nil, r.wrong("iteration %d follows %d", it.Iteration, r.last)
 	}
-	r.last, r.raw = it.Iteration, line
+	if r.begin || it.Iteration == 1 {
+		r.run++
+		if r.isOwn = r.begin; !r.isOwn {
+			r.start = r.at
+		}
+	}
+	r.last, r.raw, r.begin = it.Iteration, line, false
 	var blocks struct {
 		List []struct {
 			Result json.RawMessage `json:"result"`
@@ -103,7 +139,7 @@ func (r *Reader) iteration(line []byte) (*Iteration, error) {
 		return nil, err
 	}
 	for i := range blocks.List {
-		if name := missing(blocks.List[i].Result, "stdout", "stderr", "locals", "rlm_calls"); name != "" {
+		if name := missing(blocks.List[i].Result, "stdout", "stderr", "rlm_calls"); name != "" {
 			return nil, r.wrong("code block %d: %s is missing", i+1, name)
 		}
 	}
@@ -136,37 +172,75 @@ func (r *Reader) decode(line []byte, v any) error {
 	return nil
 }
 
-// next returns the next line that is not empty.
-func (r *Reader) next() ([]byte, error) {
-	var line []byte
+// nextLine returns the next line that is not empty, as JSON. At the end of the log, a line whose end is
+// missing counts as none.
+func (r *Reader) nextLine() ([]byte, error) {
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	for {
+		line, last, err := r.readLine()
+		if err != nil {
+			return nil, err
+		}
+		text := plainJSON(bytes.TrimSpace(line))
+		if last {
+			text = plainJSON(bytes.TrimSpace(withoutTail(line)))
+		}
+		switch {
+		case last && isCutOff(text, line):
+			return nil, r.cutOff()
+		case len(text) == 0:
+			continue
+		case !utf8.Valid(text) && r.seen == 0 && r.meta == nil:
+			return nil, r.foreign(text)
+		case !utf8.Valid(text):
+			return nil, r.wrong("not UTF-8")
+		}
+		return text, nil
+	}
+}
+
+// readLine returns the next line, and whether it is the last one.
+func (r *Reader) readLine() (line []byte, last bool, err error) {
+	r.at = r.next
 	for {
 		part, err := r.in.ReadSlice('\n')
 		line = append(line, part...)
+		r.next += int64(len(part))
 		if len(line) > r.max {
 			r.line++
-			return nil, r.wrong("longer than %d bytes", r.max)
+			return nil, false, r.wrong("longer than %d bytes", r.max)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
+		case errors.Is(err, io.ErrUnexpectedEOF): // compressed data that is cut off
+			r.line++
+			return nil, false, r.cutOff()
 		case err != nil && !errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("read log: %w", err)
+			r.line++
+			return nil, false, r.unreadable(err)
 		case err != nil && len(line) == 0:
-			return nil, io.EOF
+			return nil, false, io.EOF
 		}
-		if r.line++; r.line == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff")) // as all readers of JSON here
+		r.line++
+		if err == nil {
+			_, err = r.in.Peek(1)
 		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			if !utf8.Valid(text) {
-				return nil, r.wrong("not UTF-8")
-			}
-			return text, nil
-		}
-		line = line[:0]
+		return line, errors.Is(err, io.EOF), nil
 	}
 }
 
+// cutOff ends a log whose last line is cut off. It is an error if nothing is before that line.
+func (r *Reader) cutOff() error {
+	r.torn = r.line
+	if r.seen == 0 {
+		return r.wrong("the line is cut off, and no iteration is before it")
+	}
+	return io.EOF
+}
+
 func (r *Reader) wrong(format string, args ...any) error {
-	return &LineError{r.line, fmt.Sprintf(format, args...)}
+	return &LineError{Line: r.line, Msg: fmt.Sprintf(format, args...)}
 }

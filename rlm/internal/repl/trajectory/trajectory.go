@@ -25,16 +25,26 @@ const (
 
 // Metadata is the line with the settings of a run. Nil fields are not known.
 type Metadata struct {
-	Type              string         `json:"type"`
-	Timestamp         Time           `json:"timestamp"`
-	RootModel         *string        `json:"root_model"`
-	MaxDepth          *int           `json:"max_depth"`
-	MaxIterations     *int           `json:"max_iterations"`
-	Backend           *string        `json:"backend"`
-	BackendKwargs     map[string]any `json:"backend_kwargs"`
-	EnvironmentType   *string        `json:"environment_type"`
-	EnvironmentKwargs map[string]any `json:"environment_kwargs"`
-	OtherBackends     []string       `json:"other_backends"`
+	Type              string   `json:"type"`
+	Timestamp         Time     `json:"timestamp"`
+	RootModel         *string  `json:"root_model"`
+	MaxDepth          *int     `json:"max_depth"`
+	MaxIterations     *int     `json:"max_iterations"`
+	Backend           *string  `json:"backend"`
+	BackendKwargs     Settings `json:"backend_kwargs"`
+	EnvironmentType   *string  `json:"environment_type"`
+	EnvironmentKwargs Settings `json:"environment_kwargs"`
+	OtherBackends     []string `json:"other_backends"`
+}
+
+// Settings are settings by name. Numbers are kept as they are written.
+type Settings map[string]any
+
+// UnmarshalJSON reads an object.
+func (s *Settings) UnmarshalJSON(raw []byte) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode((*map[string]any)(s))
 }
 
 // Iteration is a reply of the model, with what it was asked and what its code did.
@@ -58,6 +68,31 @@ type Message struct {
 	Content string `json:"content"`
 }
 
+// UnmarshalJSON reads a message. Content that is a list of parts becomes the text of its parts.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	var read struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return err
+	}
+	m.Role = read.Role
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(read.Content, &parts) != nil {
+		if len(read.Content) == 0 {
+			return nil
+		}
+		return json.Unmarshal(read.Content, &m.Content)
+	}
+	for _, p := range parts {
+		m.Content += p.Text
+	}
+	return nil
+}
+
 // CodeBlock is a block of code with its result.
 type CodeBlock struct {
 	Code   string `json:"code"`
@@ -68,7 +103,7 @@ type CodeBlock struct {
 type Result struct {
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
-	// Locals are variables by name: values that JSON has, others as text.
+	// Locals are variables by name: values that JSON has, others as text. Some logs have none.
 	Locals        map[string]json.RawMessage `json:"locals"`
 	ExecutionTime *float64                   `json:"execution_time"` // in seconds
 	Calls         []Call                     `json:"rlm_calls"`

@@ -67,25 +67,24 @@ func TestFinalAnswer(t *testing.T) {
 func TestReaderRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, log, want string }{
-		{"text", "hello", "line 1: invalid character"},
-		{"a list", "[]", "line 1: "},
-		{"no type", `{"iteration": 1}`, "line 1: type is missing"},
-		{"no object", `[1]`, "line 1: the line has the type array"},
-		{"another type", `{"type": "event"}`, "line 1: type \"event\" is neither"},
-		{"metadata again", metadataLine + "\n" + metadataLine, "line 2: metadata is not the first line"},
-		{"metadata after iterations", iterationLine + "\n" + metadataLine, "line 2: metadata is not the first line"},
+		{"a list", iterationLine + "\n[1]", "line 2: the line has the type array"},
+		{"no type", iterationLine + "\n" + `{"iteration": 1}`, "line 2: type is missing"},
+		{"another type", iterationLine + "\n" + `{"type": "event"}`, "line 2: type \"event\" is neither"},
 		{"a gap", iterationLine + "\n" + strings.Replace(iterationLine, `"iteration": 1`, `"iteration": 3`, 1),
 			"line 2: iteration 3 follows 1"},
 		{"no response", strings.Replace(iterationLine, `"response": "r", `, "", 1), "line 1: response is missing"},
 		{"a number as output", strings.Replace(iterationLine, `"stdout": "1\n"`, `"stdout": 1`, 1),
 			"line 1: code_blocks.result.stdout has the type number"},
 		{"no output", strings.Replace(iterationLine, `"stdout": "1\n", `, "", 1), "line 1: code block 1: stdout is missing"},
-		{"NaN", strings.Replace(iterationLine, `"text"`, "NaN", 1), "line 1: invalid character 'N'"},
+		{"NaN as a number of an iteration", strings.Replace(iterationLine, `"iteration": 1`, `"iteration": NaN`, 1),
+			"line 1: iteration has the type number"},
 		{"a time", strings.Replace(iterationLine, "2026-03-01T10:00:01", "today", 1), "line 1: timestamp is not"},
 		{"a triple", strings.Replace(iterationLine, `"final_answer": null`, `"final_answer": ["a", "b", "c"]`, 1),
 			"line 1: final_answer is neither"},
-		{"cut off", iterationLine[:100], "line 1: unexpected end"},
-		{"no UTF-8", strings.Replace(iterationLine, `"r"`, "\"\xff\"", 1), "line 1: not UTF-8"},
+		{"cut off", iterationLine[:100], "line 1: the line is cut off, and no iteration is before it"},
+		{"cut off within", iterationLine[:100] + "\n" + iterationLine, "line 1: "},
+		{"broken at its end", iterationLine + "\n" + `{"type": "iteration", bad}`, "line 2: invalid character 'b'"},
+		{"no UTF-8", iterationLine + "\n" + strings.Replace(iterationLine, `"r"`, "\"\xff\"", 1) + "\n\n", "line 2: not UTF-8"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,6 +163,9 @@ func FuzzReader(f *testing.F) {
 	f.Add(metadataLine + "\n" + iterationLine + "\n")
 	f.Add(iterationLine)
 	f.Add(strings.Replace(iterationLine, `"final_answer": null}`, `"final_answer": ["a", "b"]}`, 1))
+	f.Add(strings.Replace(iterationLine, `"text"`, `[NaN, -Infinity, "NaN", -0e0]`, 1) + "\n" + iterationLine[:100])
+	f.Add("\ufeff[{\"sessionId\": 1}]")
+	f.Add("\x1f\x8b\x08")
 	f.Fuzz(func(t *testing.T, log string) {
 		first, m := readAll(t, log)
 		if len(first) == 0 {

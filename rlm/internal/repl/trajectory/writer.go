@@ -19,6 +19,16 @@ func NewWriter(w io.Writer, m *Metadata) (*Writer, error) {
 	return out, out.write(&line)
 }
 
+// Begin begins another run, with its settings if they are others.
+func (w *Writer) Begin(m *Metadata) error {
+	if w.n = 0; m == nil {
+		return nil
+	}
+	line := *m
+	line.Type = typeMetadata
+	return w.write(&line)
+}
+
 // Write writes an iteration, with its type and number. Lists and times that the viewer
 // requires are never null.
 func (w *Writer) Write(it *Iteration) error {
@@ -50,6 +60,6 @@ func (w *Writer) write(line any) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.out.Write(append(raw, '\n'))
+	_, err = w.out.Write(append(pythonJSON(raw), '\n'))
 	return err
 }

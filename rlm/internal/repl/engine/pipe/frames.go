@@ -28,19 +28,20 @@ type Message struct {
 	// History are further messages of the conversation.
 	History []engine.Message `json:"history,omitempty"`
 
-	Contents    *Contents `json:"contents,omitempty"`
-	Tools       []string  `json:"tools,omitempty"`
-	LazyBytes   int64     `json:"lazy_bytes,omitempty"`
-	KeepNames   bool      `json:"keep_names,omitempty"`
-	MaxOutput   int       `json:"max_output,omitempty"`
-	MaxVar      int       `json:"max_var,omitempty"`
-	MaxRequest  int       `json:"max_request,omitempty"`
-	MaxAnswer   int       `json:"max_answer,omitempty"`
-	MemoryBytes int64     `json:"memory_bytes,omitempty"`
-	FileBytes   int64     `json:"file_bytes,omitempty"`
-	CPUSeconds  int64     `json:"cpu_seconds,omitempty"`
-	Processes   int       `json:"processes,omitempty"`
-	Attempts    []Attempt `json:"attempts,omitempty"`
+	Contents    *Contents         `json:"contents,omitempty"`
+	Tools       []string          `json:"tools,omitempty"`
+	LazyBytes   int64             `json:"lazy_bytes,omitempty"`
+	KeepNames   bool              `json:"keep_names,omitempty"`
+	Reference   *engine.Reference `json:"reference,omitempty"`
+	MaxOutput   int               `json:"max_output,omitempty"`
+	MaxVar      int               `json:"max_var,omitempty"`
+	MaxRequest  int               `json:"max_request,omitempty"`
+	MaxAnswer   int               `json:"max_answer,omitempty"`
+	MemoryBytes int64             `json:"memory_bytes,omitempty"`
+	FileBytes   int64             `json:"file_bytes,omitempty"`
+	CPUSeconds  int64             `json:"cpu_seconds,omitempty"`
+	Processes   int               `json:"processes,omitempty"`
+	Attempts    []Attempt         `json:"attempts,omitempty"`
 	// Work is the working folder to be made, if it is not that in which the process starts.
 	Work string `json:"work,omitempty"`
 }
@@ -73,6 +74,7 @@ type End struct {
 	OutputBytes  int64           `json:"output_bytes"`
 	OutputSHA256 string          `json:"output_sha256"`
 	Failure      *engine.Failure `json:"failure"`
+	Errors       string          `json:"errors,omitempty"`
 	Draft        string          `json:"draft"`
 	Gone         []string        `json:"gone"`
 	Final        *Final          `json:"final"`

@@ -36,6 +36,8 @@ type Config struct {
 	LazyBytes int64
 	// KeepNames is that of the session's configuration.
 	KeepNames bool
+	// Reference is that of the session's configuration.
+	Reference *engine.Reference
 	// Attempts are what the process must not be able to do. It tries each before any code runs;
 	// if one works, the process is ended, and the error of Start is a [*sandbox.Error].
 	Attempts []Attempt
@@ -175,7 +177,7 @@ func (c *Config) init() *Message {
 		LazyBytes: c.LazyBytes, KeepNames: c.KeepNames, MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes,
 		MaxRequest: engine.MaxRequestBytes, MaxAnswer: engine.MaxAnswerBytes, MemoryBytes: c.Limits.MemoryBytes,
 		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes,
-		Attempts: c.Attempts}
+		Attempts: c.Attempts, Reference: c.Reference}
 }
 
 // Sandbox is that of the process.
@@ -225,7 +227,7 @@ func (s *session) event(ctx context.Context, m *Message) (engine.Event, error) {
 // end returns the end of a block as engines have it.
 func (d *End) end() *engine.Done {
 	out := &engine.Done{Output: d.Output, OutputBytes: d.OutputBytes, OutputSHA256: d.OutputSHA256, Failure: d.Failure,
-		Draft: d.Draft, Gone: d.Gone}
+		Draft: d.Draft, Gone: d.Gone, Errors: d.Errors}
 	if f := d.Final; f != nil {
 		out.Final = &engine.Final{Value: json.RawMessage(f.JSON), Text: f.Text, By: f.By}
 		if !json.Valid(out.Final.Value) {

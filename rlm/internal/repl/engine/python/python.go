@@ -20,6 +20,12 @@ import (
 //go:embed runner.py
 var runner string
 
+//go:embed reference.py
+var reference string
+
+// program is the code that the interpreter runs.
+func program() string { return runner + "\n\n" + reference + "\n\nmain()\n" }
+
 // Config configures a session.
 type Config struct {
 	// Program is the Python interpreter; empty means python3.
@@ -37,6 +43,8 @@ type Config struct {
 	// KeepNames leaves the names of the functions that only this program has as the code binds them, has
 	// them under perdure as well, and reads the variable answer at the end of a block.
 	KeepNames bool
+	// Reference, if set, runs the blocks by the rules of the reference implementation.
+	Reference *engine.Reference
 }
 
 // Engine starts sessions. The zero value is ready for use, by many goroutines.
@@ -59,8 +67,8 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 		return nil, err
 	}
 	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Tools: cfg.Tools, Limits: cfg.Limits,
-		LazyBytes: cfg.LazyBytes, KeepNames: cfg.KeepNames,
-		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
+		LazyBytes: cfg.LazyBytes, KeepNames: cfg.KeepNames, Reference: cfg.Reference,
+		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", program()}, Env: environment()}},
 		pipe.Confinement{Readable: found.paths(), Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed,
 			Executed: found.relaunched(), Checked: true})
 }

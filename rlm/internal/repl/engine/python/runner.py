@@ -519,8 +519,7 @@ class Engine:
     # Functions of the host.
 
     def request(self, function, **args):
-        if threading.get_ident() != self.main:
-            raise RuntimeError(function + " can only be called by the main thread; use llm_query_batched")
+        self.check_thread(function)
         self.exchanging = True
         self.asked += 1
         try:
@@ -536,6 +535,10 @@ class Engine:
         if reply.get("err"):
             raise RuntimeError(reply["err"])
         return reply.get("value")
+
+    def check_thread(self, function):
+        if threading.get_ident() != self.main:
+            raise RuntimeError(function + " can only be called by the main thread; use llm_query_batched")
 
     def result(self, value):
         if not self.awaits:
@@ -688,7 +691,7 @@ class Engine:
         changed, gone = self.changes()
         done = {
             "output": self.output.text(), "output_bytes": self.output.bytes, "output_sha256": self.output.hash.hexdigest(),
-            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": self.draft(),
+            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": self.draft(), "errors": self.errors_text(),
         }
         self.link.send({"type": "done", "done": done})
 
@@ -736,29 +739,36 @@ class Engine:
     def run(self, code, name):
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
         try:
-            tree = ast.parse(code, name)
-            nodes = list(ast.walk(tree))
-            self.awaits = any(isinstance(n, (ast.Await, ast.AsyncFunctionDef)) for n in nodes)
-            if not self.loaded and "context" in code:
-                self.load()
-            program = compile(tree, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            self.limit_cpu()
-            if program.co_flags & 0x80:  # a coroutine
-                import asyncio
-
-                loop = asyncio.new_event_loop()
-                try:
-                    loop.run_until_complete(types.FunctionType(program, self.names)())
-                finally:
-                    loop.close()
-            else:
-                exec(program, self.names)
+            self.evaluate(code, name)
         except BaseException as e:  # also SystemExit: the code ends, the engine does not
             return self.failure(e, name)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
         return None
+
+    def evaluate(self, code, name):
+        tree = ast.parse(code, name)
+        nodes = list(ast.walk(tree))
+        self.awaits = any(isinstance(n, (ast.Await, ast.AsyncFunctionDef)) for n in nodes)
+        if not self.loaded and "context" in code:
+            self.load()
+        program = compile(tree, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        self.limit_cpu()
+        if program.co_flags & 0x80:  # a coroutine
+            import asyncio
+
+            loop = asyncio.new_event_loop()
+            try:
+                loop.run_until_complete(types.FunctionType(program, self.names)())
+            finally:
+                loop.close()
+        else:
+            exec(program, self.names)
+
+    def errors_text(self):
+        """What the code wrote to the standard error, if that is kept apart from the output."""
+        return ""
 
     def stop(self, *_):
         """Ends the block, but no exchange of frames: the next one would read the rest of it."""
@@ -1060,7 +1070,7 @@ def main():
     sys.path = [p for p in sys.path if p]  # not the scratch folder
     outcomes = [outcome(a) for a in init.get("attempts") or []]
     limit(init)
-    engine = Engine(link, init)
+    engine = (Reference if init.get("reference") else Engine)(link, init)
     link.send({"type": "ready", "outcomes": outcomes, "version": "%d.%d.%d" % sys.version_info[:3]})
     while True:
         message = link.receive()
@@ -1069,6 +1079,3 @@ def main():
         elif message["type"] == "set":
             engine.set(message)
 
-
-if __name__ == "__main__":
-    main()

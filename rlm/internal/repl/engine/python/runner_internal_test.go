@@ -86,7 +86,7 @@ func TestAttemptsThatWork(t *testing.T) {
 			t.Parallel()
 			dir, work := t.TempDir(), t.TempDir()
 			cfg := pipe.Config{LazyBytes: 1, Attempts: attempts(t, dir), Command: guard.Config{Path: found.Executable, Dir: work,
-				Args: []string{"-s", "-u", "-c", runner}, Env: environment(),
+				Args: []string{"-s", "-u", "-c", program()}, Env: environment(),
 				Sandbox: tt.weaken(&sandbox.Config{OwnProcesses: true, Writable: []string{work}, Temp: t.TempDir(),
 					Readable: found.paths(), Confine: &sandbox.Confine{Programs: []string{"/usr", "/bin", "/lib", "/lib64"}}}, dir)}}
 			s, err := pipe.Start(t.Context(), cfg)
@@ -123,7 +123,7 @@ func TestUnknownAttempt(t *testing.T) {
 	}
 	for _, kind := range []string{"fly", "parent"} {
 		s, err := pipe.Start(t.Context(), pipe.Config{LazyBytes: 1, Attempts: []pipe.Attempt{{Name: "x", Kind: kind}},
-			Command: guard.Config{Path: found.Executable, Args: []string{"-u", "-c", runner}, Env: environment()}})
+			Command: guard.Config{Path: found.Executable, Args: []string{"-u", "-c", program()}, Env: environment()}})
 		if err == nil {
 			t.Fatal(kind, s.Close())
 		}
@@ -156,7 +156,7 @@ func BenchmarkAttempts(b *testing.B) {
 		b.Run(map[bool]string{false: "without", true: "with"}[checked], func(b *testing.B) {
 			for b.Loop() {
 				s, err := pipe.StartConfined(b.Context(), pipe.Config{LazyBytes: 1, Command: guard.Config{Path: found.Executable,
-					Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
+					Args: []string{"-s", "-u", "-c", program()}, Env: environment()}},
 					pipe.Confinement{Readable: found.paths(), Checked: checked})
 				if err != nil {
 					b.Fatal(err)
