@@ -54,7 +54,7 @@ type directory struct {
 }
 
 // version of the form of an index; another one is built again.
-const version = "perdure index 1\n"
+const version = "perdure index 2\n"
 
 // Build writes the index of text to w, in one pass, with at most one goroutine for each
 // processor. Each holds about 32 MiB of text. The error is one of list, of w, or wraps

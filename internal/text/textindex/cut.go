@@ -5,13 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// The size of passages. Paragraphs and declarations are passages of their own from minLines
-// or minBytes on. A line of more than maxBytes is cut into passages within it.
+// The size of passages.
 const (
-	minLines = 8
-	maxLines = 40
-	minBytes = 700
-	maxBytes = 4 << 10
+	maxLines = 50
+	maxBytes = 3 << 10
 	// sharedBytes is how much of a passage within a line is in the next one, too: words that are
 	// close to each other are together in one of them.
 	sharedBytes = 256
@@ -19,103 +16,39 @@ const (
 	separators = " \t,;}])>"
 )
 
-// line is a line of a text with its newline.
-type line struct {
-	start, end int
-	indent     int
-	// begins is set behind a blank line, and for headings.
-	begins, blank bool
-}
-
 // Cut calls emit for the passages of a text, ranges of bytes in order, without the blank lines
-// around them. Passages end at ends of lines; in a line of more than 4 KiB, between words.
+// around them. A passage has at most 50 lines and 3 KiB; a longer line is cut between words.
 func Cut(text string, emit func(from, to int)) {
-	var lines []line
+	from, to, lines := 0, 0, 0 // of the passage, to its last line that is not blank
 	flush := func() {
-		cutLines(lines, text, emit)
-		lines = lines[:0]
+		emit(from, to)
+		lines = 0
 	}
-	blank := true
 	for start := 0; start < len(text); {
 		end := len(text)
 		if n := strings.IndexByte(text[start:], '\n'); n >= 0 {
 			end = start + n + 1
 		}
-		if end-start > maxBytes {
+		if lines > 0 && (lines == maxLines || end-from > maxBytes) {
 			flush()
+		}
+		isBlank := strings.TrimSpace(text[start:end]) == ""
+		switch {
+		case end-start > maxBytes:
 			cutLong(text, start, end, emit)
-		} else {
-			l := line{start: start, end: end}
-			s := strings.TrimLeft(text[start:end], " \t")
-			l.indent, l.blank = end-start-len(s), strings.TrimSpace(s) == ""
-			closes := !l.blank && strings.IndexByte("})]", s[0]) >= 0
-			l.begins = blank && !l.blank && !closes || isHeading(s)
-			blank = l.blank
-			lines = append(lines, l)
+		case isBlank && lines > 0:
+			lines++
+		case !isBlank:
+			if lines == 0 {
+				from = start
+			}
+			to, lines = end, lines+1
 		}
 		start = end
 	}
-	flush()
-}
-
-// isHeading reports whether a line is a heading of Markdown or AsciiDoc.
-func isHeading(s string) bool {
-	level := strings.IndexFunc(s, func(r rune) bool { return r != '#' && r != '=' })
-	return level > 0 && level <= 6 && s[level] == ' ' && (level > 1 || s[0] == '=')
-}
-
-// cutLines cuts lines into passages.
-func cutLines(lines []line, text string, emit func(from, to int)) {
-	first := 0
-	add := func(last int) {
-		from, to := first, last
-		for from < to && lines[from].blank {
-			from++
-		}
-		for from < to && lines[to-1].blank {
-			to--
-		}
-		if from < to {
-			emit(lines[from].start, lines[to-1].end)
-		}
-		first = last
+	if lines > 0 {
+		flush()
 	}
-	for i := 1; i < len(lines); i++ {
-		l := lines[i]
-		for first < len(lines) && lines[first].blank && first < i {
-			first++
-		}
-		size := l.start - lines[first].start
-		if l.begins && l.indent <= lines[first].indent && (i-first >= minLines || size >= minBytes) {
-			add(i)
-			continue
-		}
-		for i > first && (i-first >= maxLines || l.end-lines[first].start > maxBytes) {
-			add(bestCut(lines, first, i))
-		}
-	}
-	add(len(lines))
-}
-
-// bestCut returns where a passage that begins at first and cannot hold line last ends.
-func bestCut(lines []line, first, last int) int {
-	best, strength := last, -1
-	for k := last; k > first; k-- {
-		if k-first < minLines && strength >= 0 {
-			break
-		}
-		s := 0
-		if lines[k].begins {
-			s = 2
-		}
-		if lines[k].indent <= lines[first].indent {
-			s++
-		}
-		if s > strength {
-			best, strength = k, s
-		}
-	}
-	return best
 }
 
 // cutLong cuts a line that is longer than a passage, behind the last separator of words in the

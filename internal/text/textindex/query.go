@@ -13,27 +13,21 @@ const maxTerms = 32
 //go:embed stop.txt
 var stopWords string
 
-//go:embed weak.txt
-var weakWords string
-
 //go:embed alike.txt
 var alikeWords string
 
 // lexicon holds the lists of words.
 type lexicon struct {
-	stop, weak map[string]bool
-	alike      map[string][]string // words for the same thing
+	stop  map[string]bool
+	alike map[string][]string // words for the same thing
 }
 
 // newLexicon returns a function that reads the lists when first called.
 func newLexicon() func() *lexicon {
 	return sync.OnceValue(func() *lexicon {
-		l := &lexicon{stop: map[string]bool{}, weak: map[string]bool{}, alike: map[string][]string{}}
+		l := &lexicon{stop: map[string]bool{}, alike: map[string][]string{}}
 		for w := range strings.FieldsSeq(stopWords) {
 			l.stop[w] = true
-		}
-		for w := range strings.FieldsSeq(weakWords) {
-			l.weak[w] = true
 		}
 		for group := range strings.Lines(alikeWords) {
 			list := strings.Fields(group)
@@ -49,8 +43,7 @@ func newLexicon() func() *lexicon {
 
 // term is a word that a query looks for.
 type term struct {
-	text   string
-	weight float64
+	text string
 	// before is the number of the term before it in the query, -1 for none.
 	before int
 	idf    float64
@@ -73,12 +66,8 @@ type Query struct {
 	tests bool
 }
 
-// What occurrences of words count. Words of a query that stand in every question count less,
-// identifiers more.
+// What occurrences of other words than that of the query count.
 const (
-	weakWeight  = 0.85
-	identWeight = 1.3
-	wholeWeight = 1.4
 	rootWeight  = 0.55
 	alikeWeight = 0.3
 )
@@ -102,19 +91,10 @@ func (q *Query) read(question string, l *lexicon) {
 		if l.stop[text] && !quoted || len(q.terms) == maxTerms && !ident {
 			return
 		}
-		weight := 1.0
-		switch {
-		case w.whole:
-			weight = wholeWeight
-		case l.weak[text] && !ident:
-			weight = weakWeight
-		case ident && !w.part:
-			weight = identWeight
-		}
 		at := slices.IndexFunc(q.terms, func(t term) bool { return t.text == text })
 		if at < 0 && len(q.terms) < 2*maxTerms {
 			at = len(q.terms)
-			q.terms = append(q.terms, term{text: text, weight: weight, before: before})
+			q.terms = append(q.terms, term{text: text, before: before})
 			q.add(form{at, text, 1}, root(w.lower))
 			if before >= 0 && !w.whole { // hash table, hashtable
 				both := q.terms[before].text + text

@@ -10,14 +10,12 @@ import (
 
 // What words of a passage count by their lines, and what counts besides.
 const (
-	codeWeight    = 0.5
-	declareWeight = 1.2
-	pathWeight    = 4.0
-	titleWeight   = 0.7
-	nearWeight    = 1.0
-	nearWords     = 6
-	coverShare    = 0.25
-	plainFactor   = 0.9
+	codeWeight  = 0.5
+	pathWeight  = 4.0
+	titleWeight = 0.7
+	nearWeight  = 1.0
+	nearWords   = 6
+	plainFactor = 0.9
 )
 
 // Best returns the passages that begin in the ranges, which are in order, or all without any: the n
@@ -60,7 +58,6 @@ type scorer struct {
 	*Query
 	terms   []term
 	average float64 // words of a passage
-	all     float64 // sum of idf
 }
 
 // tally is what a text has of a query.
@@ -102,8 +99,7 @@ func (s *scorer) newTally() *tally {
 }
 
 // score returns how well a passage fits the query: BM25 with its lines weighted by what they
-// are and with the words of the path, more for words that are as close as in the query, less
-// for a passage that has only a part of it.
+// are and with the words of the path, more for words that are as close as in the query.
 func (s *scorer) score(name, text string) float64 {
 	body, names := s.newTally(), s.newTally()
 	code, commented := 0, false
@@ -121,7 +117,7 @@ func (s *scorer) score(name, text string) float64 {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
 	s.count(title, strings.TrimSuffix(base, path.Ext(base)), 1)
 	norm := 1 - b + b*float64(body.words)/max(s.average, 1)
-	sum, covered := 0.0, 0.0
+	sum := 0.0
 	for i, t := range s.terms {
 		tf := body.tf[i] / norm
 		if tf == 0 && names.tf[i] == 0 {
@@ -134,12 +130,10 @@ func (s *scorer) score(name, text string) float64 {
 		if title.tf[i] > 0 {
 			sum += titleWeight * t.idf / float64(max(title.words, 1))
 		}
-		covered += t.idf
 		if t.before >= 0 && body.near[i] > 0 {
 			sum += nearWeight * body.near[i] * min(t.idf, s.terms[t.before].idf)
 		}
 	}
-	sum *= 1 - coverShare + coverShare*covered/max(s.all, 1e-9)
 	if code > 0 && !commented {
 		sum *= plainFactor
 	}
@@ -154,22 +148,10 @@ func isComment(line string) bool {
 }
 
 // lineWeight returns what the words of a line count: those of code less than those of prose and
-// of comments, those of a declaration more.
+// of comments.
 func lineWeight(line string) float64 {
 	if isComment(line) {
 		return 1
-	}
-words:
-	for w := range strings.FieldsSeq(line) {
-		switch w {
-		case "func", "fn", "fun", "def", "class", "struct", "interface", "enum", "trait", "impl", "function", "module",
-			"namespace", "type", "message", "service", "rpc":
-			return declareWeight
-		case "export", "default", "async", "public", "private", "protected", "static", "final", "abstract", "pub",
-			"pub(crate)", "pub(super)", "unsafe", "const", "inline", "virtual", "override":
-			continue
-		}
-		break words
 	}
 	marks := 0
 	for _, c := range []byte(line) {

@@ -95,8 +95,7 @@ func (x *Index) Score(q *Query) (*Scores, error) {
 	for i := range s.terms {
 		if h, all := holding[i], float64(x.dir.Passages); h > 0 {
 			h = min(h, all)
-			s.terms[i].idf = s.terms[i].weight * math.Pow(math.Log(1+(all-h+0.5)/(h+0.5)), idfPower)
-			s.all += s.terms[i].idf
+			s.terms[i].idf = math.Pow(math.Log(1+(all-h+0.5)/(h+0.5)), idfPower)
 		}
 	}
 	all := &Scores{scorer: s}

@@ -43,8 +43,8 @@ func FuzzCut(f *testing.F) {
 			}
 		}
 		textindex.Cut(text, func(from, to int) {
-			if from < next && next-from > 256 || to <= from || to > len(text) || to-from > 4<<10 ||
-				strings.Count(text[from:to], "\n") > 40 {
+			if from < next && next-from > 256 || to <= from || to > len(text) || to-from > 3<<10 ||
+				strings.Count(text[from:to], "\n") > 50 {
 				t.Fatalf("passage %d to %d behind %d of %d", from, to, next, len(text))
 			}
 			if utf8.ValidString(text) && !utf8.ValidString(text[from:to]) {
