@@ -20,6 +20,8 @@ import (
 // Go commands that tests start compile a package once for all folders that have a copy of it,
 // do not vet it, and run without the race detector.
 //
+// python3 is the interpreter, also where it is a script that chooses one.
+//
 // There is no home folder: loops compare the packages that the user downloaded before and after
 // each check, on a developer's machine a hundred thousand files.
 func Set() {
@@ -29,6 +31,7 @@ func Set() {
 			err = errors.Join(err, os.Setenv("GOCACHE", filepath.Join(dir, "go-build")))
 		}
 	}
+	err = errors.Join(err, usePython()) // before HOME is set: the script may need it
 	for _, name := range []string{"GOMODCACHE", "GOPATH"} {
 		err = errors.Join(err, os.Unsetenv(name))
 	}
