@@ -144,6 +144,10 @@ func ignoreNoRows(err error) error {
 	return err
 }
 
+// IsReadOnly reports whether an error says that the store cannot be written: its folder, its file or
+// its file system is read-only. [Config].ReadOnly opens such a store.
+func IsReadOnly(err error) bool { return errors.Is(err, sqldb.ErrReadOnly) || atomicfile.ReadOnly(err) }
+
 // StateError reports a transition that [State.CanBecome] does not allow. It is the cause
 // of a conflict.
 type StateError struct {

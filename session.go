@@ -214,7 +214,7 @@ func (s *Store) alive(ctx context.Context, key int64) (bool, error) {
 // lockHeld reports whether another process holds the lock of a session. A missing file
 // means that the session is dead, because the file is created before the session's row.
 func (s *Store) lockHeld(name string) (bool, error) {
-	f, err := os.OpenFile(s.sessionPath(name), os.O_RDWR, 0o600)
+	f, err := os.Open(s.sessionPath(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

@@ -45,6 +45,9 @@ type Config struct {
 	// hash chains of events are recorded there, so that [Store.VerifyLog] finds out when
 	// the log was rewritten, or an earlier copy of the database was restored.
 	Heads string
+	// ReadOnly opens an existing SQLite store that this process cannot write: the folder or its
+	// file system is read-only. It is read as it is, and writes fail.
+	ReadOnly bool
 	// Creating, when set, is called if Open creates the database in Dir: its file exists and
 	// nothing is stored in it yet.
 	Creating func()
@@ -108,19 +111,20 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), treeID: newTreeID, sessions: make(map[int64]*Session),
 		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}, codec: compress.New(compress.MaxBytes)}
-	if err := s.prepareDir(); err != nil {
+	if err := s.openFolder(); err != nil {
 		if atomicfile.DiskFull(err) {
 			return nil, wrap(op, err)
 		}
 		return nil, &Error{Code: CodeUnavailable, Op: op, Err: err, Hint: hintReadOnly}
 	}
 	db, err := sqldb.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Dir, "perdure.db"), DSN: cfg.DSN,
-		LockDir: filepath.Join(cfg.Dir, "sessions"), BusyTimeout: cfg.BusyTimeout, Creating: cfg.Creating})
+		LockDir: filepath.Join(cfg.Dir, "sessions"), BusyTimeout: cfg.BusyTimeout, ReadOnly: cfg.ReadOnly,
+		Creating: cfg.Creating})
 	if err != nil {
 		return nil, wrap(op, err)
 	}
 	s.db = db
-	if cfg.Heads != "" {
+	if cfg.Heads != "" && !cfg.ReadOnly {
 		s.heads = newRecorder(s)
 	}
 	s.w = newWriter(s)
@@ -129,7 +133,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.stop = stop
 	s.wg.Go(func() { s.w.run(s.base) })
 	s.wg.Go(func() { s.poll(background) })
-	s.wg.Go(func() { s.checkpoint(background) })
+	if !cfg.ReadOnly {
+		s.wg.Go(func() { s.checkpoint(background) })
+	}
 	if s.heads != nil {
 		s.wg.Go(func() { s.heads.run(background) })
 	}
@@ -143,10 +149,21 @@ func (s *Store) Placement() Placement {
 	return p
 }
 
-func (s *Store) prepareDir() error {
+// openFolder opens the folder of the blobs, and creates what is missing of the store's folder.
+func (s *Store) openFolder() (err error) {
 	if s.cfg.Dir == "" {
 		return nil
 	}
+	if !s.cfg.ReadOnly {
+		err = s.prepareDir()
+	}
+	if err == nil && s.cfg.DSN == "" {
+		s.blobs, err = blob.New(filepath.Join(s.cfg.Dir, "blobs"), s.log)
+	}
+	return err
+}
+
+func (s *Store) prepareDir() error {
 	if err := atomicfile.MkdirAll(filepath.Join(s.cfg.Dir, "sessions"), 0o700); err != nil {
 		return fmt.Errorf("create folder: %w", err)
 	}
@@ -157,12 +174,7 @@ func (s *Store) prepareDir() error {
 			return err
 		}
 	}
-	if s.cfg.DSN != "" {
-		return nil
-	}
-	var err error
-	s.blobs, err = blob.New(filepath.Join(s.cfg.Dir, "blobs"), s.log)
-	return err
+	return nil
 }
 
 // ownFolder is the name of folders that hold nothing but a store.

@@ -82,6 +82,9 @@ func (w *writer) do(ctx context.Context, op op) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Code: CodeCanceled, Op: "write", Err: err}
 	}
+	if w.s.cfg.ReadOnly {
+		return wrap("write", sqldb.ErrReadOnly)
+	}
 	r, _ := w.pool.Get().(*request)
 	r.op = op
 	w.closing.RLock()

@@ -35,6 +35,8 @@ type Config struct {
 	DSN string
 	// Heads is the folder for the heads of the log, see [perdure.Config].
 	Heads string
+	// ReadOnly opens a store that cannot be written, see [perdure.Config]. It excludes a session.
+	ReadOnly bool
 	// Creating is called if the store is created, see [perdure.Config].
 	Creating func()
 	// Session is the kind of session to open ("run", "serve"). If it is empty, the
@@ -111,7 +113,7 @@ type Daemon struct {
 func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	cfg = cfg.withDefaults()
 	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Heads: cfg.Heads,
-		Creating: cfg.Creating, Logger: cfg.Logger})
+		ReadOnly: cfg.ReadOnly, Creating: cfg.Creating, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -156,10 +156,24 @@ func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Ba
 		return e.openTemporary(ctx, l, cfg)
 	}
 	d, err := e.OpenDaemon(ctx, l, cfg)
+	if why == Read && e.readsAsIs(l, err) {
+		cfg.ReadOnly = true
+		d, err = e.OpenDaemon(ctx, l, cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return inProcess(ctx, l, d, d.Close)
+}
+
+// readsAsIs reports whether a store could not be opened because it cannot be written, and notes that
+// the command reads it as it is.
+func (e *Env) readsAsIs(l *config.Loaded, err error) bool {
+	if err == nil || l.Store != "" || !perdure.IsReadOnly(err) {
+		return false
+	}
+	e.Note("%s cannot be written; it is read as it is", l.Dir)
+	return true
 }
 
 // openTemporary returns a backend with a store that is removed with it.
@@ -251,6 +265,10 @@ func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do fu
 		cfg.Dir = ""
 	}
 	store, err := perdure.Open(ctx, cfg)
+	if !write && e.readsAsIs(l, err) {
+		cfg.ReadOnly = true
+		store, err = perdure.Open(ctx, cfg)
+	}
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Config struct {
 	LockDir string
 	// BusyTimeout bounds the wait for other processes' writes. Defaults to 30 s.
 	BusyTimeout time.Duration
+	// ReadOnly opens an SQLite file that cannot be written, as it is.
+	ReadOnly bool
 	// Creating, when set, is called for an empty SQLite file before anything is written to it.
 	Creating func()
 }
@@ -87,11 +89,14 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.DSN != "" {
 		open = db.openPostgres
 	}
+	if cfg.ReadOnly {
+		open = db.openReadOnly
+	}
 	err := open(ctx)
-	if err == nil {
+	if err == nil && !cfg.ReadOnly {
 		err = db.migrate(ctx)
 	}
-	if err == nil {
+	if err == nil && !cfg.ReadOnly {
 		err = db.turn.markUsed()
 	}
 	if err != nil {

@@ -30,8 +30,7 @@ const (
 )
 
 func (db *DB) openSQLite(ctx context.Context) error {
-	db.Name = sqliteName
-	db.types = strings.NewReplacer("{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB", "{{compact}}", " WITHOUT ROWID")
+	db.beSQLite()
 	dir := filepath.Dir(db.cfg.Path)
 	if err := checkFileSystem(dir); err != nil {
 		return err
@@ -65,6 +64,11 @@ func (db *DB) openSQLite(ctx context.Context) error {
 		db.cfg.Creating()
 	}
 	return db.connectSQLite(ctx)
+}
+
+func (db *DB) beSQLite() {
+	db.Name = sqliteName
+	db.types = strings.NewReplacer("{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB", "{{compact}}", " WITHOUT ROWID")
 }
 
 func (db *DB) connectSQLite(ctx context.Context) (err error) {
@@ -113,8 +117,10 @@ func (db *DB) sqliteDSN(readOnly bool) string {
 		pragmas = append(pragmas, "cache_size(-8192)")
 	}
 	v := url.Values{"_pragma": pragmas}
-	return "file:" + (&url.URL{Path: db.cfg.Path}).EscapedPath() + "?" + v.Encode()
+	return db.sqliteFile() + "?" + v.Encode()
 }
+
+func (db *DB) sqliteFile() string { return "file:" + (&url.URL{Path: db.cfg.Path}).EscapedPath() }
 
 // checkFile refuses a missing or empty database file if its log exists or a store was
 // in the folder, before SQLite creates a new database. SQLite itself refuses files that

@@ -183,8 +183,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 	for name, text := range map[string][]byte{
 		"empty": {}, "cut": raw[:len(raw)-10], "without its end": raw[:bytes.LastIndex(raw[:len(raw)-1], []byte("\n"))+1],
-		"changed": bytes.Replace(raw, []byte("mock:m"), []byte("mock:n"), 1),
-		"twice":   append(raw[:len(raw):len(raw)], raw...),
+		"changed":         bytes.Replace(raw, []byte("mock:m"), []byte("mock:n"), 1),
+		"twice":           append(raw[:len(raw):len(raw)], raw...),
 		"without context": without.Bytes(), "with more": append(raw[:len(raw):len(raw)], '\n'),
 	} {
 		got, err := export.Import(t.Context(), export.ImportConfig{Store: to, File: bytes.NewReader(text)})
