@@ -47,15 +47,14 @@ func (a *app) ask(cmd *cobra.Command, f *runFlags, tree, prompt string) error {
 	if strings.TrimSpace(prompt) == "" {
 		return env.UsageError("perdure ask TREE \"PROMPT\"", "prompt is empty")
 	}
-	id, err := perdure.ParseTreeID(tree)
-	if err != nil {
+	if err := env.CheckTree(tree); err != nil {
 		return err
 	}
 	l, err := a.Load(cmd)
 	if err != nil {
 		return err
 	}
-	req := client.TreeRequest{Ask: id, Prompt: prompt, Name: f.name}
+	req := client.TreeRequest{Ask: perdure.TreeID(tree), Prompt: prompt, Name: f.name}
 	if req.Config, err = f.changed(a, cmd, l); err != nil {
 		return err
 	}

@@ -15,22 +15,43 @@ import (
 )
 
 func (a *app) newInitCommand() *cobra.Command {
-	return &cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create .perdure with a commented settings file",
 		Long: "Create the folder .perdure in the working directory, with a settings file that lists all settings with " +
 			"their defaults, and a .gitignore. Existing files are not changed. Commands that write create the folder " +
-			"themselves, without a settings file.",
+			"themselves, without a settings file.\n\n" +
+			"Below a folder that has a .perdure, whose settings and trees the commands use here too, init asks first. " +
+			"Without a terminal it fails with exit status 2, unless --yes is given.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			dir := filepath.Join(a.Cwd, config.FolderName)
 			if override := a.Getenv("PERDURE_DIR"); override != "" {
 				dir = a.Path(override)
+			} else if err := a.checkAbove(dir, yes); err != nil {
+				return err
 			}
 			return a.initialize(dir)
 		},
 	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// checkAbove returns an error if the commands use a .perdure of a folder above here, and the user does
+// not agree to have another one.
+func (a *app) checkAbove(dir string, yes bool) error {
+	above, err := config.Find(a.Cwd)
+	if err != nil || above == "" || above == dir {
+		return nil //nolint:nilerr // it is not used, so that another one is needed
+	}
+	a.Note("commands use %s here; with a folder here they do not see its settings and trees", above)
+	if yes || a.Agrees("create "+dir+"?") {
+		return nil
+	}
+	return env.UsageError("`perdure init --yes` creates another one here", "%s exists above this folder", above)
 }
 
 func (a *app) initialize(dir string) error {

@@ -62,9 +62,11 @@ func (s *server) launchRequest(op string, r *request, body *client.TreeRequest) 
 		return req, invalid(op, fmt.Sprintf("the idempotency key is longer than %d bytes", maxKeyBytes), "")
 	}
 	if body.Ask != "" {
-		if _, err := perdure.ParseTreeID(string(body.Ask)); err != nil {
+		id, err := r.findTree(string(body.Ask))
+		if err != nil {
 			return req, err
 		}
+		req.Ask = id
 	}
 	if len(body.Config) > 0 && string(body.Config) != "null" {
 		if body.Config[0] != '{' {

@@ -30,6 +30,20 @@ func (b *Backend) FindTree(ctx context.Context, arg string) (perdure.TreeID, err
 	return t.ID, err
 }
 
+// leastTaskPrefix is the lowest number of a task that can be the beginning of another one: lower ones
+// are written with zeros.
+const leastTaskPrefix = 1000
+
+// FindTask returns the task that a number names: the one with it, or the only one whose number begins
+// with it.
+func (b *Backend) FindTask(ctx context.Context, id perdure.TaskID) (perdure.TaskID, error) {
+	if id < leastTaskPrefix {
+		return id, nil
+	}
+	t, err := b.Task(ctx, id)
+	return t.ID, err
+}
+
 // TreeOrNewest returns the tree that the first argument names, or else the newest tree of a
 // kind, "" for any, and notes which one that is.
 func (e *Env) TreeOrNewest(ctx context.Context, b *Backend, args []string, kind string) (perdure.TreeID, error) {

@@ -161,7 +161,11 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	}
 	d := perdure.GateDecision{Answer: f.Answer, By: env.User(), Reason: f.reason, Text: f.text}
 	if f.task != "" {
-		if d.Task, err = perdure.ParseTaskID(f.task); err != nil {
+		id, err := perdure.ParseTaskID(f.task)
+		if err != nil {
+			return err
+		}
+		if d.Task, err = b.FindTask(ctx, id); err != nil {
 			return err
 		}
 	}

@@ -70,8 +70,16 @@ func (s *StateFlags) Stored(ctx context.Context, store *perdure.Store, getenv fu
 		return ref, notApplicable("session", ref.Scope)
 	}
 	ref.Session = ""
+	if ref.Tree != "" {
+		if ref.Tree, err = store.FindTree(ctx, string(ref.Tree)); err != nil {
+			return ref, err
+		}
+	}
 	if ref.Task == 0 {
 		return ref, nil
+	}
+	if ref.Task, err = store.FindTask(ctx, ref.Task); err != nil {
+		return ref, err
 	}
 	task, err := store.Task(ctx, ref.Task)
 	if err != nil {
@@ -102,9 +110,10 @@ func (s *StateFlags) place() (tree perdure.TreeID, task perdure.TaskID, err erro
 		return "", 0, env.UsageError("add --tree or --task", "--scope tree needs a tree")
 	}
 	if s.Tree != "" {
-		if tree, err = perdure.ParseTreeID(s.Tree); err != nil {
+		if err := env.CheckTree(s.Tree); err != nil {
 			return "", 0, err
 		}
+		tree = perdure.TreeID(s.Tree) // or the beginning of one
 	}
 	if s.Task != "" {
 		task, err = perdure.ParseTaskID(s.Task)

@@ -49,6 +49,9 @@ func (c *commands) run(why env.Purpose,
 			return err
 		}
 		return c.Do(cmd, why, func(b *env.Backend) error {
+			if err := resolve(cmd.Context(), b, &ref); err != nil {
+				return err
+			}
 			t := &target{Client: b.Client, ref: ref, cause: cause, dir: b.Config.Dir}
 			if err := c.scope.climb(cmd.Context(), t); err != nil {
 				return err
@@ -56,4 +59,15 @@ func (c *commands) run(why env.Purpose,
 			return do(cmd.Context(), t, args)
 		})
 	}
+}
+
+// resolve replaces the beginnings of IDs in a state by the IDs.
+func resolve(ctx context.Context, b *env.Backend, ref *perdure.StateRef) (err error) {
+	if ref.Tree != "" {
+		if ref.Tree, err = b.FindTree(ctx, string(ref.Tree)); err != nil {
+			return err
+		}
+	}
+	ref.Task, err = b.FindTask(ctx, ref.Task)
+	return err
 }

@@ -26,9 +26,10 @@ func ExportCommand(e *env.Env) *cobra.Command {
 	c := &commands{e}
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "export TREE",
+		Use:   "export [TREE]",
 		Short: "Export a tree, a .aiwg folder or a state",
-		Long: "Write a tree as JSON Lines in a fixed order: configuration, context, tasks with results, calls, events and " +
+		Long: "Write a tree, the newest one without an argument, as JSON Lines in a fixed order: " +
+			"configuration, context, tasks with results, calls, events and " +
 			"gates, for a loop also iterations, test results and false alarms (perdure schema export-line). The last line " +
 			"contains the number and the SHA-256 of the others; if it is missing, the file is truncated. The output contains " +
 			"prompts, results and contexts unchanged. `perdure import` reads the export of a run, but not one of a loop or " +
@@ -58,9 +59,9 @@ func ExportCommand(e *env.Env) *cobra.Command {
 			case f.state:
 				return c.exportState(cmd.Context(), l, &f)
 			case f.format != "":
-				return c.exportLog(cmd.Context(), l, args[0], &f)
+				return c.exportLog(cmd.Context(), l, args, &f)
 			}
-			return c.export(cmd.Context(), l, args[0], &f)
+			return c.export(cmd.Context(), l, args, &f)
 		},
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` write to a file instead of standard output")
@@ -109,25 +110,25 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 		return env.UsageError("write trees after the folder", "--scope, --session, --tree, --task and --name need --state")
 	case f.layout != "":
 		if len(args) > 0 {
-			if id, err := perdure.ParseTreeID(args[0]); err == nil {
-				return env.UsageError("write the folder first: perdure export --layout aiwg FOLDER "+string(id),
-					"%s is a tree, not a folder", id)
+			if env.CheckTree(args[0]) == nil {
+				return env.UsageError("write the folder first: perdure export --layout aiwg FOLDER "+args[0],
+					"%s is a tree, not a folder", args[0])
 			}
 		}
 		return env.Arguments(1, -1, "a folder and trees")(cmd, args)
 	case f.state:
 		return env.Arguments(0, 0, "no arguments with --state")(cmd, args)
 	}
-	return env.Arguments(1, 1, "one tree")(cmd, args)
+	return env.Arguments(0, 1, "at most one tree")(cmd, args)
 }
 
 // export writes a tree from the store itself, also while a daemon runs.
-func (c *commands) export(ctx context.Context, l *config.Loaded, tree string, f *exportFlags) error {
-	if err := env.CheckTree(tree); err != nil {
+func (c *commands) export(ctx context.Context, l *config.Loaded, args []string, f *exportFlags) error {
+	if err := checkTree(args); err != nil {
 		return err
 	}
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
-		id, err := store.FindTree(ctx, tree)
+		id, err := c.treeOrNewest(ctx, store, args)
 		if err != nil {
 			return err
 		}
@@ -137,13 +138,38 @@ func (c *commands) export(ctx context.Context, l *config.Loaded, tree string, f 
 	})
 }
 
+// checkTree checks the argument for a tree, if there is one.
+func checkTree(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return env.CheckTree(args[0])
+}
+
+// treeOrNewest returns the tree that the argument names, or else the newest one, and notes which one
+// that is.
+func (c *commands) treeOrNewest(ctx context.Context, store *perdure.Store, args []string) (perdure.TreeID, error) {
+	if len(args) > 0 {
+		return store.FindTree(ctx, args[0])
+	}
+	trees, err := store.Trees(ctx, perdure.TreeFilter{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	if len(trees) == 0 {
+		return "", env.NotFound("`perdure run` creates one", "there are no trees")
+	}
+	c.Note("the newest tree: %s", trees[0].ID)
+	return trees[0].ID, nil
+}
+
 // exportLog writes the log of a run of planner repl.
-func (c *commands) exportLog(ctx context.Context, l *config.Loaded, tree string, f *exportFlags) error {
-	if err := env.CheckTree(tree); err != nil {
+func (c *commands) exportLog(ctx context.Context, l *config.Loaded, args []string, f *exportFlags) error {
+	if err := checkTree(args); err != nil {
 		return err
 	}
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
-		id, err := store.FindTree(ctx, tree)
+		id, err := c.treeOrNewest(ctx, store, args)
 		if err != nil {
 			return err
 		}
@@ -156,13 +182,18 @@ func (c *commands) exportLog(ctx context.Context, l *config.Loaded, tree string,
 func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir string, names []string) error {
 	cfg := tree.ExportConfig{Dir: c.Path(dir)}
 	for _, name := range names {
-		id, err := perdure.ParseTreeID(name)
-		if err != nil {
+		if err := env.CheckTree(name); err != nil {
 			return err
 		}
-		cfg.Trees = append(cfg.Trees, id)
 	}
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
+		for _, name := range names {
+			id, err := store.FindTree(ctx, name)
+			if err != nil {
+				return err
+			}
+			cfg.Trees = append(cfg.Trees, id)
+		}
 		return c.With(ctx, l, env.Read, func(b *env.Backend) error {
 			cfg.Report = func(ctx context.Context, id perdure.TreeID, w io.Writer) error {
 				doc, err := report.Read(ctx, b.Client, id)

@@ -126,7 +126,6 @@ func TestExportRefuses(t *testing.T) {
 		args   string
 		status int
 	}{
-		{"", env.StatusUsage},
 		{id + " " + id, env.StatusUsage},
 		{"no-tree", env.StatusUsage},
 		{"tree-00000000", env.StatusNotFound},
