@@ -177,3 +177,39 @@ func TestAFaultAmidARunKeepsItsAnswers(t *testing.T) {
 		t.Errorf("the resumed tree is %s after %d requests", got.State, len(server.Requests())-before)
 	}
 }
+
+// A sub-model that never answers ends a REPL: the code is not asked to go on, and resume goes on with
+// its variables when the fault is mended.
+func TestAFaultOfASubModelEndsARepl(t *testing.T) {
+	t.Parallel()
+	const refused = "HTTP/1.1 401 X\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" +
+		`{"error":{"message":"wrong key","code":"invalid_api_key"}}`
+	var mended atomic.Bool
+	server := replyserver.Start(t, func(replyserver.Request) []byte {
+		if mended.Load() {
+			return replyserver.Chat("fine")
+		}
+		return []byte(refused)
+	})
+	m := script(t, turns("- {match: '^never', repeat: -1, text: ok}\n", block("total = 1", "for i in range(20):", "    try:",
+		"        total += len(llm_query(f'q {i}'))", "    except Exception:", "        pass", "print(total)"), "FINAL_VAR(total)"))
+	b := newBench(t, models{"mock:m": m, "openai:f": servedModel(t, server.URL)})
+	config := replConfig("mock:m")
+	config["sub_model"], config["repl_engine"] = "openai:f", rlm.EnginePython
+	tree := b.launch("What?", b.put(file{"a.txt", "one\n"}), config)
+	got, root := b.finish(tree.ID, 8)
+	if n := len(server.Requests()); n > 3 {
+		t.Errorf("%d requests were sent, want at most 3", n)
+	}
+	if notes := fmt.Sprint(data(t, &root).Notes); got.State != perdure.Partial || !strings.Contains(notes, "wrong key") ||
+		!strings.Contains(notes, "export OPENAI_API_KEY") {
+		t.Errorf("the tree is %s with %q, want the fault and what to type", got.State, notes)
+	}
+	mended.Store(true)
+	_, err := b.exec.Resume(t.Context(), rlm.ResumeRequest{Tree: tree.ID})
+	b.ok(err)
+	got, root = b.finish(tree.ID, 8)
+	if got.State != perdure.Completed || root.Result != "81" {
+		t.Errorf("the resumed tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+}
