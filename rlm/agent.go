@@ -45,7 +45,7 @@ func (c *Config) useAgent() {
 	c.System = cmp.Or(c.System, p.System)
 	c.AnswerTokens = cmp.Or(c.AnswerTokens, p.MaxOutputTokens)
 	c.Temperature = cmp.Or(c.Temperature, p.Temperature)
-	c.Params, c.Headers = c.Params.over(p.Params), c.Headers.over(p.Headers)
+	c.Params, c.Headers = c.Params.Over(p.Params), c.Headers.Over(p.Headers)
 }
 
 // agentNames lists the profiles in order.
@@ -92,7 +92,7 @@ func resolveAgents(res Resolver, cfg *Config) (found map[string]*asked, missing 
 		}
 		opt := cfg.modelOptions()
 		opt.BaseURL = cmp.Or(p.BaseURL, opt.BaseURL)
-		opt.Params, opt.Headers = p.Params.over(opt.Params), p.Headers.over(opt.Headers)
+		opt.Params, opt.Headers = p.Params.Over(opt.Params), p.Headers.Over(opt.Headers)
 		m, err := resolveModel(res, p.Model, opt)
 		if err != nil {
 			missing[name] = err

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -367,8 +367,8 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	if a.l.Task.Parent == 0 {
 		text = d.numbered(text)
 	}
-	if ask := a.run.cfg.Ask; a.l.Task.Parent == 0 && ask != "" {
-		d.addNotes([]string{fmt.Sprintf("a further question to %s", ask)})
+	if from := Origin(a.l.Tree.Config); a.l.Task.Parent == 0 && a.run.cfg.Ask != "" && !slices.Contains(d.Notes, from) {
+		d.Notes = slices.Insert(d.Notes, 0, from) // the last note says why a result is partial
 	}
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)

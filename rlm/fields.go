@@ -62,8 +62,8 @@ func (f *Fields) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// over returns the fields of both; those of f are used where both have one.
-func (f Fields) over(other Fields) Fields {
+// Over returns the fields of both; those of f are used where both have one.
+func (f Fields) Over(other Fields) Fields {
 	values := other.Values()
 	maps.Copy(values, f.Values())
 	made, _ := MakeFields(values) // they were JSON before

@@ -101,8 +101,25 @@ func (e *Executor) furtherConfig(ctx context.Context, tree *perdure.Tree, root *
 	return encode("configuration", cfg)
 }
 
+// Origin returns from which tree a run with this configuration goes on: "a further question to
+// tree-1a2b3c4d", or "turn 3 of tree-1a2b3c4d" for a fork. It is empty for others.
+func Origin(config json.RawMessage) string {
+	var c struct {
+		Ask  perdure.TreeID `json:"ask"`
+		Fork *Fork          `json:"fork"`
+	}
+	_ = json.Unmarshal(config, &c) // what cannot be read names no tree
+	switch {
+	case c.Ask != "":
+		return "a further question to " + string(c.Ask)
+	case c.Fork != nil:
+		return fmt.Sprintf("turn %d of %s", c.Fork.At, c.Fork.Tree)
+	}
+	return ""
+}
+
 // mergeConfig returns a stored configuration with changes: members replace others, and those of
-// tools and named sub-models are added. What the tree decided by itself is decided again.
+// tools, named sub-models, parameters and headers are added. What the tree decided by itself is decided again.
 func mergeConfig(stored, changes json.RawMessage) (map[string]json.RawMessage, error) {
 	var base, given map[string]json.RawMessage
 	if err := json.Unmarshal(stored, &base); err != nil {
@@ -126,9 +143,11 @@ func mergeConfig(stored, changes json.RawMessage) (map[string]json.RawMessage, e
 		delete(base, "tools")
 	}
 	for name, value := range given {
-		var old, more map[string]json.RawMessage
-		if name == "tools" || name == "sub_models" {
-			if json.Unmarshal(base[name], &old) == nil && json.Unmarshal(value, &more) == nil {
+		switch name {
+		case "tools", "sub_models", "params", "headers":
+			old, more := make(map[string]json.RawMessage), make(map[string]json.RawMessage)
+			_ = json.Unmarshal(base[name], &old) // without the member, it stays empty
+			if json.Unmarshal(value, &more) == nil {
 				maps.Copy(old, more)
 				raw, err := encode("configuration", old)
 				if err != nil {
@@ -136,7 +155,9 @@ func mergeConfig(stored, changes json.RawMessage) (map[string]json.RawMessage, e
 				}
 				value = raw
 			}
-			dropProfiles(base, more)
+			if name == "sub_models" {
+				dropProfiles(base, more)
+			}
 		}
 		base[name] = value
 	}

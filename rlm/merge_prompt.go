@@ -217,6 +217,9 @@ func (a *attempt) byProgram(ctx context.Context, m *merger, parts []part) (strin
 		return b.String(), data, nil
 	}
 	text, from, err := a.ask(ctx, a.positions(1), a.run.merger, programRequest(m.prompt, b.String()))
+	if failedAs(err, KindFault) { // the parts have answers, and resume runs the program again
+		return "", data, failf(KindModel, "merge the results: %w", err)
+	}
 	if outOfBudget(err) {
 		data.Incomplete = true
 		data.addNotes([]string{"the budget ended before the results were merged; they are put together as they are: " +

@@ -36,6 +36,9 @@ type Changes struct {
 	SearchReplies *int `json:"search_replies,omitempty"`
 	// ContextWindow is how many tokens the models read and write at once, of a run with planner repl.
 	ContextWindow *int `json:"context_window,omitempty"`
+	// Params and Headers are added to those of the tree, which they replace by name.
+	Params  Fields `json:"params,omitempty"`
+	Headers Fields `json:"headers,omitempty"`
 	// Patience and MaxWait are those of [Config].
 	Patience *Duration `json:"patience,omitempty"`
 	MaxWait  *Duration `json:"max_wait,omitempty"`
@@ -143,6 +146,7 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 			Hint: "leave out --context-window, or start again with `perdure run`"}
 	}
 	set(&cfg.ContextWindow, c.ContextWindow)
+	cfg.Params, cfg.Headers = c.Params.Over(cfg.Params), c.Headers.Over(cfg.Headers)
 	if c.Patience != nil {
 		cfg.Patience = c.Patience
 	}

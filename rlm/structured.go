@@ -137,6 +137,11 @@ func (a *attempt) form(ctx context.Context, text string, data *Data) (string, er
 		data.Structured = value
 		return string(value), nil
 	}
+	if by := a.run.merger; by != nil && a.l.Task.Parent == 0 && !data.Incomplete {
+		_, problems := s.CheckWhole(text)
+		return "", failf(KindSchema, "merge the results by %q: what it printed is not valid against the schema: %s",
+			by.name, strings.Join(problems, "; "))
+	}
 	m, req := a.writer(), a.formRequest(text)
 	if !a.formable(text) {
 		return "", failf(KindSchema, "form a result that is valid against the schema: what was found has about %d tokens "+

@@ -76,8 +76,8 @@ func members(flag string) []string {
 		return []string{"agent", "agents"}
 	case "var":
 		return []string{"variables", "session"}
-	case "tool":
-		return []string{"tools"}
+	case "tool", "param", "header":
+		return []string{flag + "s"}
 	}
 	return []string{strings.ReplaceAll(flag, "-", "_")}
 }

@@ -37,8 +37,8 @@ func box(s *env.Stream, head, body []string) string {
 	return b.String()
 }
 
-// statusBox returns the summary of a tree.
-func statusBox(s *env.Stream, st *client.Status, name string) string {
+// statusBox returns the summary of a tree. name and origin may be empty.
+func statusBox(s *env.Stream, st *client.Status, name, origin string) string {
 	p := &st.Progress
 	room := min(boxWidth, s.Width-2) - 2
 	state := status.State(st)
@@ -48,6 +48,9 @@ func statusBox(s *env.Stream, st *client.Status, name string) string {
 	}
 	if name != "" {
 		head = append(head, env.OneLine("Name: "+name, room))
+	}
+	if origin != "" {
+		head = append(head, env.OneLine("Origin: "+origin, room))
 	}
 	line := func(label, value string) string { return env.Clip(env.Pad(label+":", 15)+" "+value, room) }
 	number := func(n int64) string { return env.PadLeft(fmt.Sprint(n), 6) }

@@ -16,6 +16,8 @@ import (
 
 func (a *app) newForkCommand() *cobra.Command {
 	var at int
+	var params paramFlags
+	var changed rlm.Config
 	cmd := &cobra.Command{
 		Use:   "fork TREE --at TURN",
 		Short: "Go on from an earlier turn of a REPL as a new tree",
@@ -33,8 +35,11 @@ func (a *app) newForkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := params.given(a, &changed); err != nil {
+				return err
+			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
-				return a.fork(cmd, b, l, args[0], at)
+				return a.fork(cmd, b, l, args[0], &forkFlags{at, changed.Params, changed.Headers})
 			})
 		},
 	}
@@ -44,25 +49,33 @@ func (a *app) newForkCommand() *cobra.Command {
 	for _, name := range []string{"model", "sub-model", "base-url"} {
 		cmd.Flags().Lookup(name).DefValue = "" // as the tree has it
 	}
+	params.register(cmd.Flags())
 	a.JSONFlag(cmd)
 	return cmd
 }
 
+// forkFlags are the flags of a fork, in addition to those of settings.
+type forkFlags struct {
+	at              int
+	params, headers rlm.Fields
+}
+
 // fork creates a tree that goes on from a turn of another one, and follows it.
-func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg string, at int) error {
+func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg string, f *forkFlags) error {
 	ctx := cmd.Context()
 	id, err := b.FindTree(ctx, arg)
 	if err != nil {
 		return err
 	}
-	if at < 1 {
+	if f.at < 1 {
 		return env.UsageError("`perdure show TASK` of the root lists the turns", "--at is missing, or is not a turn")
 	}
 	if err := checkBaseURL(cmd, l); err != nil {
 		return err
 	}
 	req, err := forkRequest(ctx, b, id, func(c *rlm.Config) {
-		c.Fork = &rlm.Fork{Tree: id, At: at}
+		c.Params, c.Headers = f.params.Over(c.Params), f.headers.Over(c.Headers)
+		c.Fork = &rlm.Fork{Tree: id, At: f.at}
 		if cmd.Flags().Changed("model") {
 			if c.SubModel == c.Model {
 				c.SubModel = ""

@@ -61,7 +61,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
 		env.FlagGroup{Title: "Model of new requests",
-			Flags: "model sub-model base-url context-window max-attempts search-replies patience max-wait"},
+			Flags: "model sub-model base-url param header context-window max-attempts search-replies patience max-wait"},
 		env.FlagGroup{Title: "Other", Flags: "concurrency repl-python repl-unsandboxed json trust"})
 	return cmd
 }
@@ -78,6 +78,7 @@ type changeFlags struct {
 	timeout string
 	replies int
 	window  int
+	paramFlags
 }
 
 func (f *changeFlags) register(cmd *cobra.Command) {
@@ -86,6 +87,7 @@ func (f *changeFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.replies, "search-replies", 0, "`N` maximum replies of the model in planner search")
 	cmd.Flags().IntVar(&f.window, "context-window", 0, "`N` tokens that the model reads and writes at once, with planner "+
 		"repl")
+	f.paramFlags.register(cmd.Flags())
 	for _, name := range changeSettings() {
 		f := cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-"))
 		f.DefValue = "" // as the tree has it
@@ -111,6 +113,15 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 	var c rlm.Config
 	if a.nameModels(cmd, l, &c); c.SubModels != nil {
 		given["sub_models"] = c.SubModels
+	}
+	if err := f.paramFlags.given(a, &c); err != nil {
+		return nil, err
+	}
+	if c.Params != "" {
+		given["params"] = c.Params
+	}
+	if c.Headers != "" {
+		given["headers"] = c.Headers
 	}
 	if given["model"] != nil || given["sub_model"] != nil {
 		if err := checkBaseURL(cmd, l); err != nil {

@@ -174,6 +174,10 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 		a.noteContext(&report)
 	}
 	a.notePlan(&tree)
+	if f.execInput == "" && configOf(&tree).ExecInput == rlm.InputText {
+		a.Note("programs read the text alone, and the prompt is in $PERDURE_PROMPT; a language model needs " +
+			"--exec-input prompt")
+	}
 	if unfinished := handoff.Unfinished(a.Cwd, a.Getenv); unfinished != "" {
 		a.Note("%s", unfinished)
 	}
@@ -188,6 +192,7 @@ type treeConfig struct {
 	Model         string `json:"model"`
 	Planner       string `json:"planner"`
 	PlannerReason string `json:"planner_reason"`
+	ExecInput     string `json:"exec_input"`
 }
 
 func configOf(tree *perdure.Tree) (c treeConfig) {

@@ -24,7 +24,16 @@ func (p *paramFlags) register(fl *pflag.FlagSet) {
 
 // apply sets the parameters and headers of the settings and the flags.
 func (p *paramFlags) apply(a *app, l *config.Loaded, c *rlm.Config) error {
-	params, headers := objectOf(l.Params), objectOf(l.Headers)
+	return p.add(a, c, objectOf(l.Params), objectOf(l.Headers))
+}
+
+// given sets the parameters and headers of the flags.
+func (p *paramFlags) given(a *app, c *rlm.Config) error {
+	return p.add(a, c, make(map[string]json.RawMessage), make(map[string]json.RawMessage))
+}
+
+// add sets parameters and headers together with those of the flags.
+func (p *paramFlags) add(a *app, c *rlm.Config, params, headers map[string]json.RawMessage) error {
 	for _, text := range p.params {
 		name, value, ok := strings.Cut(text, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/rlm"
 )
 
 func (a *app) newShowCommand() *cobra.Command {
@@ -31,7 +32,11 @@ func (a *app) newShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Print(t, func() { a.showTask(&t) })
+			tree, err := b.Tree(ctx, t.Tree)
+			if err != nil {
+				return err
+			}
+			return a.Print(t, func() { a.showTask(&t, rlm.Origin(tree.Config)) })
 		}),
 	}
 	cmd.Flags().BoolVar(&byNode, "node", false, "TASK is a node ID")
@@ -57,7 +62,8 @@ func readTask(ctx context.Context, b *env.Backend, arg string, byNode bool) (per
 	return b.Task(ctx, id)
 }
 
-func (a *app) showTask(t *perdure.ShowTask) {
+// showTask prints a task of a tree with an origin, which may be empty.
+func (a *app) showTask(t *perdure.ShowTask, origin string) {
 	s := a.Out
 	shown := status.OfTask(t.State, t.Partial, t.Skipped)
 	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(shown),
@@ -68,6 +74,9 @@ func (a *app) showTask(t *perdure.ShowTask) {
 		}
 	}
 	row("tree", string(t.Tree))
+	if t.Parent == 0 {
+		row("origin", origin)
+	}
 	row("node", t.Node.String())
 	if t.Parent != 0 {
 		row("parent", fmt.Sprintf("%s, child %d, depth %d", t.Parent, t.Position, t.Depth))

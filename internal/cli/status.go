@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/rlm"
 )
 
 func (a *app) newStatusCommand() *cobra.Command {
@@ -57,7 +58,7 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 	if err != nil {
 		return err
 	}
-	a.Printf("%s%s%s", statusBox(a.Out, &s, tree.Name), activeList(a.Out, s.Active),
+	a.Printf("%s%s%s", statusBox(a.Out, &s, tree.Name, rlm.Origin(tree.Config)), activeList(a.Out, s.Active),
 		slowLines(a.Out, &s, time.Now()))
 	a.noteWaiting(b, &s, tree.Kind)
 	return nil

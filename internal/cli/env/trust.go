@@ -231,12 +231,23 @@ func treeEffect(t *perdure.Tree) string {
 	if len(t.Config) > 0 && json.Unmarshal(t.Config, &c) != nil {
 		return "has a configuration that cannot be read"
 	}
-	for _, name := range c.Models() {
-		if effect := config.ModelEffect(name); effect != "" {
-			return effect + ": " + name
+	var all []string
+	add := func(effect string) {
+		if !slices.Contains(all, effect) {
+			all = append(all, effect)
 		}
 	}
-	return ""
+	for _, name := range c.Models() {
+		if effect := config.ModelEffect(name); effect != "" {
+			add(effect + ": " + name)
+		}
+	}
+	for _, url := range c.Endpoints() {
+		if len(all) > 0 { // else there is no model that would be asked there
+			add("sends requests and the API key to " + url)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // ask shows what would act and asks the user at the terminal whether to trust the folder. It does

@@ -113,6 +113,9 @@ func (d *Document) facts() []fact {
 		}
 	}
 	facts := []fact{{"State", d.state()}, {"Tasks", strings.Join(tasks, ", ")}}
+	if from := rlm.Origin(d.Tree.Config); from != "" {
+		facts = append(facts, fact{"Origin", from})
+	}
 	if s.State.Terminal() {
 		facts = append(facts, fact{"Took", status.Took(&s.Progress)})
 	} else if facts = append(facts, fact{"Since", status.Took(&s.Progress)}); !s.Interrupted {
