@@ -47,7 +47,7 @@ type Call struct {
 	// Estimated is set when the provider did not report tokens.
 	Estimated bool `json:"estimated,omitempty"`
 	// CostUSD is nil when the price is unknown.
-	CostUSD   *float64   `json:"cost_usd"`
+	CostUSD *float64 `json:"cost_usd"`
 	// UncertainTokens and UncertainCostUSD are what a call with unknown outcome took at most: its
 	// reservation.
 	UncertainTokens  int64   `json:"uncertain_tokens,omitempty"`

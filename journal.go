@@ -130,6 +130,9 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 	st.tick(b.now)
 	b.cache.seq.call++
 	c.id, c.at = b.cache.seq.call, b.now
+	if l.early {
+		l.timedFrom, l.early = b.now, false
+	}
 	_, err = b.tx.Exec(ctx, sqlInsertCall, c.id, st.tree, id, l.Task.Attempts, c.spec.Position, l.fence, c.spec.Model,
 		c.spec.RequestHash, c.spec.ReserveTokens, c.spec.ReserveCostMicros, b.now)
 	b.event(st.tree, id, EventCallStarted, `{"call_id":"`+CallID(c.id).String()+`","model":`+quote(c.spec.Model)+

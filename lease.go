@@ -26,6 +26,11 @@ type Lease struct {
 	session *Session
 
 	fence, parent, flags, claimedAt, replays int64
+	// timedFrom is when the first call began, if the lease began before a task of the tree completed, 0 for
+	// others: until a server answered once, one request goes alone, and the others wait for it. Only
+	// the writer's goroutine uses it, as early, which is set until then.
+	timedFrom int64
+	early     bool
 
 	calls     atomic.Bool    // calls may be open
 	vars      atomic.Bool    // the lease changed variables
@@ -322,6 +327,7 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 	st.start(b.now)
 	for _, l := range c.leases {
 		id := int64(l.Task.ID)
+		l.early = st.timing.Sum == 0
 		if l.flags&sqldb.FlagVars != 0 {
 			if err := b.undoVars(ctx, id); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -461,5 +462,36 @@ func TestClosedStore(t *testing.T) {
 		again := testdb.Open(t, cfg)
 		_, err = again.CreateTree(ctx, perdure.TreeSpec{Kind: "run"})
 		wantCode(t, "write of a cancelled caller", err, perdure.CodeCanceled)
+	})
+}
+
+// Tasks that waited for the first answer of a server are timed from their first request: the
+// remaining time of a tree is estimated from them.
+func TestTimeOfTasksThatWaitedForTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{})
+		submit(t, s, r.tree.Root, 2)
+		ss := openSession(t, s)
+		var worked, first time.Duration
+		for i, l := range claim(t, ss, 2) {
+			since := time.Now()
+			call := begin(t, l, 0, "a")
+			if err := l.SettleCall(t.Context(), call.ID, perdure.CallResult{Response: "b"}); err != nil {
+				t.Fatal(err)
+			}
+			complete(t, l, "c")
+			worked += time.Since(since)
+			if i == 0 {
+				first = worked
+			}
+		}
+		p, err := s.Progress(t.Context(), r.tree.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := time.Duration(2 * p.MeanTaskSeconds * float64(time.Second)); sum > worked+first/2 {
+			t.Errorf("the tasks took %s, and worked %s, the first one %s", sum, worked, first)
+		}
 	})
 }

@@ -173,7 +173,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	kind := EventTaskFailed
 	if state == stCompleted {
 		kind = EventTaskCompleted
-		st.time().Completed(l.Task.Depth, b.now-l.claimedAt+l.Task.Active.Microseconds())
+		st.time().Completed(l.Task.Depth, b.now-max(l.claimedAt, l.timedFrom)+l.Task.Active.Microseconds())
 	}
 	b.event(st.tree, id, kind, data)
 	if l.parent == 0 {
