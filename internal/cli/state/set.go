@@ -55,7 +55,8 @@ type valueFlags struct{ file, json, kind string }
 func (f *valueFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "file", "",
 		"`FILE` read the value from a file, or from standard input for -; JSON if its name ends in .json, else text")
-	cmd.Flags().StringVar(&f.json, "json", "", "`JSON` value as JSON: 5, true, {\"a\": 1}")
+	cmd.Flags().StringVar(&f.json, "json", "",
+		"`JSON` value as JSON: 5, true, {\"a\": 1}; @FILE reads it from a file, - from standard input")
 }
 
 // value returns the given value and its type, "" if it is not known.
@@ -73,7 +74,7 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 	}
 	switch {
 	case f.json != "":
-		value, err := jsonValue([]byte(f.json), "--json")
+		value, err := c.readJSON(f.json)
 		return value, kind, err
 	case f.file != "":
 		content, err := c.readFile(f.file)
@@ -88,6 +89,10 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 		value, err := textValue(string(content), fmt.Sprintf("file %q", f.file))
 		return value, cmp.Or(kind, perdure.VarFileContent), err
 	}
+	if kind == "" && c.isComposite(args[0]) {
+		value, err := jsonValue([]byte(args[0]), "the value")
+		return value, kind, err
+	}
 	switch kind {
 	case "", perdure.VarText, perdure.VarFilePath, perdure.VarFileContent:
 		value, err := textValue(args[0], "the value")
@@ -96,6 +101,35 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 	}
 	value, err := jsonValue([]byte(args[0]), "the value")
 	return value, kind, err
+}
+
+// readJSON returns the value of --json: JSON, @FILE or - for standard input.
+func (c *commands) readJSON(text string) (json.RawMessage, error) {
+	name, isFile := strings.CutPrefix(text, "@")
+	if !isFile && text != "-" {
+		return jsonValue([]byte(text), "--json")
+	}
+	content, err := c.readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return jsonValue(content, "--json "+text)
+}
+
+// isComposite reports whether a value is a JSON object or array. It prints a hint about one that
+// begins like these and is text.
+func (c *commands) isComposite(text string) bool {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		return false
+	}
+	if json.Valid([]byte(text)) {
+		return true
+	}
+	if strings.HasSuffix(text, "}") || strings.HasSuffix(text, "]") {
+		c.Hint("the value is not valid JSON and is stored as text; --type text stores text without this hint")
+	}
+	return false
 }
 
 func (c *commands) readFile(name string) ([]byte, error) {
@@ -149,9 +183,12 @@ func (c *commands) newSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME (VALUE | --file FILE | --json JSON)",
 		Short: "Set a variable",
-		Long: "Set a variable, or create it. VALUE is text, unless --type is given. The new version is printed, for " +
-			"--if-version of a later change. Setting Final of a tree or a task to a value other than null completes it.",
+		Long: "Set a variable, or create it. A VALUE that is a JSON object or array is stored as JSON, any other one as " +
+			"text, also 5 and true; --type and --json override that. The new version is printed, for --if-version of a later change. Setting Final of a tree or a task to a value other than null completes it.",
 		Example: "perdure var set answer 'forty two'\n" +
+			"perdure var set limits '{\"depth\": 3}'\n" +
+			"perdure var set count 5 --type number\n" +
+			"curl -s https://example.org/x.json | perdure var set fetched --json -\n" +
 			"perdure var set limits --json '{\"depth\": 3}' --tree tree-1a2b3c4d\n" +
 			" perdure var set token abc --ttl 10m --read-only",
 		Args:              env.Arguments(1, 2, "a name and at most one value"),
@@ -234,8 +271,8 @@ func (c *commands) newAppendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "append NAME (VALUE | --file FILE | --json JSON)",
 		Short: "Append to an array, atomically",
-		Long: "Append a value to an array atomically. A variable that does not exist counts as empty. VALUE is text. The " +
-			"new version is printed.",
+		Long: "Append a value to an array atomically. A variable that does not exist counts as empty. A VALUE that is a " +
+			"JSON object or array is appended as JSON, any other one as text. The new version is printed.",
 		Example: "perdure var append findings 'line 3 is never reached'\n" +
 			" perdure var append points --json '[1, 2]'",
 		Args:              env.Arguments(1, 2, "a name and at most one value"),
