@@ -190,20 +190,27 @@ type Context struct {
 	Bytes     int64     `json:"bytes"`
 	Tokens    int64     `json:"tokens"`
 	CreatedAt time.Time `json:"created_at"`
+	// New is set by [Store.PutContext] if the store did not have the context.
+	New bool `json:"new,omitempty"`
 }
 
 const (
 	contextColumns = `id, pack, manifest, files, bytes, tokens, created_at`
 	sqlPutContext  = `INSERT INTO context (` + contextColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at`
-	sqlContext = `SELECT ` + contextColumns + ` FROM context WHERE id = $1`
+	sqlHasContext = `SELECT COUNT(*) FROM context WHERE id = $1`
+	sqlContext    = `SELECT ` + contextColumns + ` FROM context WHERE id = $1`
 )
 
 // PutContext records a context whose blobs were put before. It is removed after
 // retention's grace period unless a tree names it.
 func (s *Store) PutContext(ctx context.Context, spec ContextSpec) (Context, error) {
 	id := "ctx-" + hashOf(spec.Pack.Hash + " " + spec.Manifest.Hash)[:16]
+	var known int64
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		if err := b.tx.QueryRow(ctx, sqlHasContext, []any{id}, &known); err != nil {
+			return err
+		}
 		for _, ref := range []BlobRef{spec.Pack, spec.Manifest} {
 			if err := b.refBlob(ctx, 0, ref); err != nil {
 				return err
@@ -216,7 +223,9 @@ func (s *Store) PutContext(ctx context.Context, spec ContextSpec) (Context, erro
 	if err != nil {
 		return Context{}, err
 	}
-	return s.Context(ctx, id)
+	c, err := s.Context(ctx, id)
+	c.New = known == 0
+	return c, err
 }
 
 // Context returns a context by its ID.

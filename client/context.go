@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/perdure/perdure"
 )
@@ -15,6 +17,9 @@ type ContextReport struct {
 	Files  int64  `json:"files"`
 	Bytes  int64  `json:"bytes"`
 	Tokens int64  `json:"tokens"`
+	// New is set if the store did not have the context, and CreatedAt is when it was stored.
+	New       bool      `json:"new"`
+	CreatedAt time.Time `json:"created_at"`
 	// Skipped are files that were left out; MoreSkipped counts those the list
 	// has no room for.
 	Skipped     []SkippedFile `json:"skipped"`
@@ -79,4 +84,16 @@ func (c *Client) PutContext(ctx context.Context, write func(io.Writer) error) (C
 // Context returns what is known about a context.
 func (c *Client) Context(ctx context.Context, id string) (perdure.Context, error) {
 	return get[perdure.Context](ctx, c, "read context", "/v1/contexts/"+url.PathEscape(id), nil)
+}
+
+// DropContext removes a context that PutContext has just stored and for which no tree is created. It
+// stays if the store had it before, if a tree needs it, or if it was uploaded again.
+func (c *Client) DropContext(ctx context.Context, report *ContextReport) error {
+	if !report.New || report.ID == "" {
+		return nil
+	}
+	_, err := do[struct{}](ctx, c, &request{op: "remove context", method: http.MethodDelete,
+		path: "/v1/contexts/" + url.PathEscape(report.ID), query: url.Values{"created_at": {
+			report.CreatedAt.UTC().Format(time.RFC3339Nano)}}})
+	return err
 }

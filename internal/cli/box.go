@@ -37,8 +37,11 @@ func box(s *env.Stream, head, body []string) string {
 	return b.String()
 }
 
-// statusBox returns the summary of a tree. name and origin may be empty.
-func statusBox(s *env.Stream, st *client.Status, name, origin string) string {
+// about is what a summary of a tree says of it; each may be empty.
+type about struct{ name, origin, context string }
+
+// statusBox returns the summary of a tree.
+func statusBox(s *env.Stream, st *client.Status, is about) string {
 	p := &st.Progress
 	room := min(boxWidth, s.Width-2) - 2
 	state := status.State(st)
@@ -46,11 +49,11 @@ func statusBox(s *env.Stream, st *client.Status, name, origin string) string {
 		env.Pad(s.Bold("Tree Progress"), room-env.Width(state)-2) + s.Mark(p.State) + " " + state,
 		"Tree: " + string(p.Tree),
 	}
-	if name != "" {
-		head = append(head, env.OneLine("Name: "+name, room))
+	if is.name != "" {
+		head = append(head, env.OneLine("Name: "+is.name, room))
 	}
-	if origin != "" {
-		head = append(head, env.OneLine("Origin: "+origin, room))
+	if is.origin != "" {
+		head = append(head, env.OneLine("Origin: "+is.origin, room))
 	}
 	line := func(label, value string) string { return env.Clip(env.Pad(label+":", 15)+" "+value, room) }
 	number := func(n int64) string { return env.PadLeft(fmt.Sprint(n), 6) }
@@ -65,6 +68,9 @@ func statusBox(s *env.Stream, st *client.Status, name, origin string) string {
 	body = append(body, line("Queued", number(p.Queued)), line("Failed", number(p.Failed)))
 	if p.Cancelled > 0 {
 		body = append(body, line("Cancelled", number(p.Cancelled)))
+	}
+	if is.context != "" {
+		body = append(body, line("Context", is.context))
 	}
 	body = append(body, "", line("Progress", status.Bar(p, barWidth)), "")
 	if p.Completed > 0 {

@@ -69,6 +69,11 @@ func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.C
 	})
 }
 
+// dropContext removes the context of a run that does not start. What cannot be removed is left to gc.
+func (a *app) dropContext(ctx context.Context, b *env.Backend, r *client.ContextReport) {
+	_ = b.DropContext(context.WithoutCancel(ctx), r)
+}
+
 // interruptible returns a reader of r that fails when ctx ends. The goroutine that reads
 // r ends only with r, because a read from a terminal cannot be interrupted; the process
 // is about to exit then.
@@ -144,6 +149,9 @@ func tokens(n int64) string {
 	return human.Compact(n) + " tokens"
 }
 
+// largeContext is the size in bytes from which on a run says that the store keeps a copy.
+const largeContext = 16 << 20
+
 // noteContext notes what was read, how it became text, and what was skipped.
 func (a *app) noteContext(r *client.ContextReport) {
 	a.Note("context: %s, %s, about %s", human.Count(r.Files, "file"), human.Size(r.Bytes), tokens(r.Tokens))
@@ -154,6 +162,20 @@ func (a *app) noteContext(r *client.ContextReport) {
 	}
 	a.noteConverted(r)
 	a.noteSkipped(r)
+}
+
+// noteStored notes that the store keeps a copy of a large context.
+func (a *app) noteStored(b *env.Backend, r *client.ContextReport) {
+	switch {
+	case r.Bytes < largeContext:
+	case !r.New:
+		a.Note("the store has this context already and keeps one copy of it (%s)", human.Size(r.Bytes))
+	case b.Config.Store != "":
+		a.Note("the database keeps a copy of the context (%s) as long as the tree", human.Size(r.Bytes))
+	default:
+		a.Note("%s keeps a copy of the context (%s) as long as the tree; `perdure gc` removes old trees", b.Config.Dir,
+			human.Size(r.Bytes))
+	}
 }
 
 // noteConverted notes the files whose text is not that of their bytes.

@@ -27,6 +27,7 @@ func (a *app) dryRun(ctx context.Context, l *config.Loaded, f *runFlags, req cli
 		if err != nil {
 			return err
 		}
+		defer a.dropContext(ctx, b, &report)
 		if len(f.contexts) > 0 {
 			a.noteContext(&report)
 		}

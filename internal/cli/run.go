@@ -158,12 +158,13 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 		return "", err
 	}
 	req.ContextID = report.ID
-	if err := a.confirm(ctx, b, f, req); err != nil {
-		return "", err
-	}
 	req.Owner = b.Session()
-	tree, err := b.CreateTree(ctx, req)
+	tree, err := perdure.Tree{}, a.confirm(ctx, b, f, req)
+	if err == nil {
+		tree, err = b.CreateTree(ctx, req)
+	}
 	if err != nil {
+		a.dropContext(ctx, b, &report)
 		return "", err
 	}
 	b.Own(tree.ID)
@@ -172,6 +173,7 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 	a.NoteTrust(b, &tree)
 	if len(f.contexts) > 0 {
 		a.noteContext(&report)
+		a.noteStored(b, &report)
 	}
 	a.notePlan(&tree)
 	if f.execInput == "" && configOf(&tree).ExecInput == rlm.InputText {

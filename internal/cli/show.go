@@ -133,7 +133,7 @@ func contextText(c perdure.ContextRef) string {
 	if c.Type == "" || c.Type == "none" {
 		return ""
 	}
-	text := fmt.Sprintf("%s of %s", c.Type, c.Source)
+	text := fmt.Sprintf("%s of %s, %s", c.Type, c.Source, human.Size(c.Length))
 	if c.Type == "slice" {
 		text += fmt.Sprintf(", bytes %d to %d", c.Offset, c.Offset+c.Length)
 	}

@@ -58,10 +58,24 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 	if err != nil {
 		return err
 	}
-	a.Printf("%s%s%s", statusBox(a.Out, &s, tree.Name, rlm.Origin(tree.Config)), activeList(a.Out, s.Active),
+	is := about{name: tree.Name, origin: rlm.Origin(tree.Config), context: storedText(ctx, b, &tree)}
+	a.Printf("%s%s%s", statusBox(a.Out, &s, is), activeList(a.Out, s.Active),
 		slowLines(a.Out, &s, time.Now()))
 	a.noteWaiting(b, &s, tree.Kind)
 	return nil
+}
+
+// storedText returns how much text the store keeps for a tree, "" if there is none or it cannot be read.
+func storedText(ctx context.Context, b *env.Backend, tree *perdure.Tree) string {
+	root, err := b.Task(ctx, tree.Root)
+	if err != nil || root.Context.Source == "" {
+		return ""
+	}
+	c, err := b.Context(ctx, root.Context.Source)
+	if err != nil {
+		return ""
+	}
+	return human.Count(c.Files, "file") + ", " + human.Size(c.Bytes) + " stored"
 }
 
 // noteWaiting notes what a tree that is not at its end waits for, if nothing of it runs.

@@ -41,7 +41,7 @@ func same(t *testing.T, got, want string) {
 func TestStatusBox(t *testing.T) {
 	t.Parallel()
 	s, _ := screen(100)
-	same(t, statusBox(s, &client.Status{Progress: progressOf(10, 15)}, "", "turn 3 of tree-87654321"), `
+	same(t, statusBox(s, &client.Status{Progress: progressOf(10, 15)}, about{origin: "turn 3 of tree-87654321"}), `
 ╭─────────────────────────────────────────────────────────╮
 │ Tree Progress                                 ● running │
 │ Tree: tree-12345678                                     │
@@ -69,7 +69,8 @@ func TestStatusBoxOfAnEndedTree(t *testing.T) {
 	p := progressOf(14, 15)
 	p.State, p.Partial, p.Running, p.Queued, p.Failed, p.Cancelled, p.Percent = perdure.Partial, true, 0, 0, 1, 2, 93
 	p.ElapsedSeconds = 3700
-	same(t, statusBox(s, &client.Status{Progress: p}, "a name\x1b[31m that is too long for a narrow terminal", ""), `
+	long := about{name: "a name\x1b[31m that is too long for a narrow terminal"}
+	same(t, statusBox(s, &client.Status{Progress: p}, long), `
 ╭──────────────────────────────────────────╮
 │ Tree Progress                  ◐ partial │
 │ Tree: tree-12345678                      │

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -52,7 +53,8 @@ func (s *server) createContext(r *request) (any, error) {
 		notes = append(notes, client.ContextNote(n))
 	}
 	return created{"/v1/contexts/" + made.ID, client.ContextReport{
-		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens,
+		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens, New: made.New,
+		CreatedAt: made.CreatedAt,
 		Skipped: skipped, MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
 		Notes: notes, MoreNotes: manifest.MoreNotes,
 	}}, err
@@ -83,4 +85,17 @@ func (s *server) context(r *request) (any, error) {
 		return nil, err
 	}
 	return s.store.Context(r.Context(), r.PathValue("id"))
+}
+
+// dropContext removes a context that was just created and for which there is no tree.
+func (s *server) dropContext(r *request) (any, error) {
+	at, err := time.Parse(time.RFC3339Nano, r.text("created_at"))
+	if err := r.done(); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, invalid("remove context", "parameter \"created_at\" is not a time as the upload returned it", "")
+	}
+	dropped, err := s.store.DropContext(r.Context(), perdure.Context{ID: r.PathValue("id"), CreatedAt: at, New: true})
+	return object{"removed": dropped}, err
 }

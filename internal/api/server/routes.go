@@ -26,6 +26,7 @@ func (s *server) routes() http.Handler {
 
 	handle("POST /v1/contexts", s.createContext)
 	handle("GET /v1/contexts/{id}", s.context)
+	handle("DELETE /v1/contexts/{id}", s.dropContext)
 
 	handle("POST /v1/estimates", s.estimate)
 	handle("POST /v1/trees", s.createTree)

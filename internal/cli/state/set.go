@@ -184,7 +184,8 @@ func (c *commands) newSetCommand() *cobra.Command {
 		Use:   "set NAME (VALUE | --file FILE | --json JSON)",
 		Short: "Set a variable",
 		Long: "Set a variable, or create it. A VALUE that is a JSON object or array is stored as JSON, any other one as " +
-			"text, also 5 and true; --type and --json override that. The new version is printed, for --if-version of a later change. Setting Final of a tree or a task to a value other than null completes it.",
+			"text, also 5 and true; --type and --json override that. The new version is printed, for " +
+			"--if-version of a later change. Setting Final of a tree or a task to a value other than null completes it.",
 		Example: "perdure var set answer 'forty two'\n" +
 			"perdure var set limits '{\"depth\": 3}'\n" +
 			"perdure var set count 5 --type number\n" +

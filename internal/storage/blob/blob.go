@@ -61,6 +61,8 @@ type Store struct {
 	dir string
 	log *slog.Logger
 
+	sweepOnce sync.Once // of the first write
+
 	mu sync.Mutex // guards durable
 	// durable holds the folders whose names this process knows to be durable. Other
 	// folders may exist and not be durable: the process that made one may have been

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 const tmpDir = "tmp"
@@ -34,6 +35,7 @@ func (s *Store) put(ctx context.Context, r io.Reader) (ref Ref, err error) {
 	if err := ctx.Err(); err != nil {
 		return ref, err
 	}
+	s.sweepOnce.Do(func() { _ = s.Sweep(ctx, time.Time{}) }) // what stays is swept later
 	f, err := s.createTemp()
 	if errors.Is(err, fs.ErrNotExist) {
 		s.forgetDir(s.dir)
@@ -63,7 +65,20 @@ func (s *Store) createTemp() (*os.File, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return os.CreateTemp(dir, "blob-*") // mode 0600
+	for {
+		f, err := os.CreateTemp(dir, "blob-*") // mode 0600
+		if err != nil {
+			return nil, err
+		}
+		// The lock shows that the writer lives. Sweep may have removed the file before.
+		err = filelock.Lock(f)
+		if _, gone := os.Stat(f.Name()); err == nil && gone == nil {
+			return f, nil
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, errors.Join(err, os.Remove(f.Name()))
+		}
+	}
 }
 
 // place makes the content of a temporary file durable under its hash.
@@ -84,6 +99,9 @@ func (s *Store) place(f *os.File, ref Ref) error {
 		return err
 	}
 	failpoint.Hit("blob.after_sync")
+	if now := time.Now(); os.Chtimes(f.Name(), now, now) != nil { // closed it has no lock until the rename
+		return fmt.Errorf("%s was removed", f.Name())
+	}
 	if err := f.Close(); err != nil { // Windows renames only closed files
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
 // Walk yields every blob in the order of the hashes. It skips files whose names are not
@@ -92,8 +94,27 @@ func readDir(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Sweep removes the temporary files of crashed writers that were last written before an
-// instant. That must be longer ago than a writer may pause, an hour or more.
+// leftAfter is the age from which on the file of a writer without a lock is one that a crash left: the
+// writer closes it a moment before it renames it.
+const leftAfter = 10 * time.Second
+
+// isLeft reports whether no writer lives that writes a temporary file.
+func isLeft(name string, info fs.FileInfo) bool {
+	if time.Since(info.ModTime()) < leftAfter {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	held, err := filelock.Held(f)
+	return err == nil && !held
+}
+
+// Sweep removes the temporary files of crashed writers: those that no process has locked, and
+// those that were last written before an instant. That must be longer ago than a writer may
+// pause, an hour or more.
 func (s *Store) Sweep(ctx context.Context, before time.Time) error {
 	dir := filepath.Join(s.dir, tmpDir)
 	files, err := readDir(dir)
@@ -105,8 +126,9 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) error {
 			return fmt.Errorf("sweep blobs: %w", err)
 		}
 		info, err := f.Info()
-		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			err = os.Remove(filepath.Join(dir, f.Name()))
+		name := filepath.Join(dir, f.Name())
+		if err == nil && info.Mode().IsRegular() && (info.ModTime().Before(before) || isLeft(name, info)) {
+			err = os.Remove(name)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("sweep blobs: %w", err)
