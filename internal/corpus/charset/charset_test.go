@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -301,4 +303,60 @@ func FuzzDetect(f *testing.F) {
 			t.Errorf("%q as %s has a replacement character: %q", raw, c.Name(), text)
 		}
 	})
+}
+
+// shortLines returns lines of a measuring set with their encodings.
+func shortLines(t *testing.T) (list []sample) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "short.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encodings := ""
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSuffix(line, "\n")
+		if names, ok := strings.CutPrefix(line, "["); ok {
+			encodings = strings.TrimSuffix(names, "]")
+		} else if encodings != "" {
+			list = append(list, sample{line, encodings, line + "\n"})
+		}
+	}
+	return list
+}
+
+// TestShortLinesAreRarelyMisread proves that a line of about 40 bytes is refused as unclear rather than
+// read as another encoding, and that most lines are read.
+func TestShortLinesAreRarelyMisread(t *testing.T) {
+	t.Parallel()
+	all, read, wrong := 0, 0, 0
+	for _, s := range shortLines(t) {
+		for name := range strings.FieldsSeq(s.encodings) {
+			all++
+			var raw []byte
+			switch width := map[string]int{"utf-16": 2, "utf-32": 4}[name[:min(6, len(name))]]; {
+			case width > 0 && strings.HasSuffix(name, "be"):
+				raw = wide(s.text, width, binary.BigEndian)
+			case width > 0:
+				raw = wide(s.text, width, binary.LittleEndian)
+			default:
+				raw = encode(t, name, s.text)
+			}
+			c, err := charset.Detect(raw, true)
+			if err != nil {
+				continue
+			}
+			got, err := io.ReadAll(charset.NewReader(bytes.NewReader(raw), c))
+			switch {
+			case err == nil && string(got) == s.text:
+				read++
+			case err == nil:
+				wrong++
+				t.Logf("%q in %s was read as %s: %q", s.text, name, c.Name(), got)
+			}
+		}
+	}
+	t.Logf("%d of %d lines are read, %d wrongly", read, all, wrong)
+	if wrong*100 >= all || read*100 < all*80 {
+		t.Errorf("%d of %d lines are read, %d wrongly", read, all, wrong)
+	}
 }

@@ -75,6 +75,10 @@ const (
 	// above that of the next encoding with another text.
 	minNatural = 0.6
 	minLead    = 0.08
+	// doubt is added to the lead, divided by the number of characters that differ, rareDoubt for the
+	// encodings of old systems.
+	doubt     = 0.05
+	rareDoubt = 1.5
 )
 
 // detectLegacy returns the encoding of a text that is not UTF-8 and has no NUL.
@@ -96,10 +100,10 @@ func detectLegacy(head []byte, whole bool) (Charset, error) {
 	for i, c := range candidates() {
 		one := Charset{name: c.name, enc: c.enc}
 		if text, ok := decodeSample(one, sample, complete); ok {
-			all = append(all, guess{one, text, naturalness(text, &c.profile), i == 0})
+			all = append(all, guess{one, text, naturalness(text, &c.profile), i == 0, c.rare})
 		}
 	}
-	if c, ok := choose(all); ok {
+	if c, ok := choose(all, shortness(len(sample))); ok {
 		return c, nil
 	}
 	if c, ok := detectWide(head, whole); ok {
@@ -114,11 +118,11 @@ type guess struct {
 	text    string
 	score   float64
 	usual   bool // the most usual encoding
+	rare    bool // an encoding of old systems
 }
 
-// choose returns the encoding of the most natural text, unless another one is almost as
-// natural. The most usual encoding needs no lead.
-func choose(all []guess) (Charset, bool) {
+// choose returns the encoding of the most natural text, unless another one is almost as natural.
+func choose(all []guess, short float64) (Charset, bool) {
 	best := -1
 	for i, g := range all {
 		if best < 0 || g.score > all[best].score+1e-9 {
@@ -131,30 +135,60 @@ func choose(all []guess) (Charset, bool) {
 	b := &all[best]
 	for i := range all {
 		g := &all[i]
-		if g.text != b.text && !b.usual && b.score-g.score < minLead*differenceShare(b.text, g.text) {
+		if g.text != b.text && b.score-g.score < neededLead(b, g, short) {
 			return Charset{}, false
 		}
 	}
 	return b.charset, true
 }
 
-// differenceShare returns the share of characters beyond ASCII in which two results for
-// the same bytes differ.
-func differenceShare(one, other string) float64 {
+// neededLead returns how much more natural the text of one encoding has to be than that of another: the more
+// the fewer characters they differ in, as few characters look natural by accident.
+func neededLead(b, g *guess, short float64) float64 {
+	share, n := difference(b.text, g.text)
+	lead := short * doubt * share / n
+	if !b.usual {
+		lead += minLead * share
+	}
+	if b.rare {
+		lead += short * rareDoubt / n
+	}
+	return lead
+}
+
+// shortness returns 1 for a text of about a line, falling to 0 for one of several lines.
+func shortness(bytes int) float64 {
+	const line, lines = 120, 280
+	return min(1, max(0, float64(lines-bytes)/(lines-line)))
+}
+
+// difference returns the share of characters beyond ASCII in which two results for the same bytes differ,
+// and their number.
+func difference(one, other string) (share, number float64) {
 	a, b := []rune(one), []rune(other)
 	if len(a) != len(b) {
-		return 1
+		return 1, float64(max(utf8.RuneCountInString(one)-asciiCount(one), 1))
 	}
-	n, different := 0.0, 0.0
+	n := 0.0
 	for i := range a {
 		if a[i] >= utf8.RuneSelf || b[i] >= utf8.RuneSelf {
 			n++
 			if a[i] != b[i] {
-				different++
+				number++
 			}
 		}
 	}
-	return different / max(n, 1)
+	return number / max(n, 1), max(number, 1)
+}
+
+// asciiCount returns the number of ASCII characters of a text.
+func asciiCount(text string) (n int) {
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			n++
+		}
+	}
+	return n
 }
 
 // isMixed reports whether a text that is not UTF-8 has characters of it that no other
@@ -348,9 +382,10 @@ const wordBonus = 0.2
 
 // wordShare returns the share of words that are among the frequent ones.
 func wordShare(words []string, frequent string) float64 {
+	const least = 2 // one letter can be a placeholder, as in %s
 	n := 0
 	for _, w := range words {
-		if strings.Contains(frequent, " "+w+" ") {
+		if len(w) >= least && strings.Contains(frequent, " "+w+" ") {
 			n++
 		}
 	}

@@ -50,7 +50,7 @@ func westEuropean() []language {
 		{"àèéíïòóúüçÀÈÉÍÒÓÚÇ·", " de la el els les que no un una amb per del en es al i "},
 		{"áâãàçéêíóôõúüÁÂÃÀÇÉÊÍÓÔÕÚ", " de o a os as do da em um uma que para com por se no na ao foi ou dos "},
 		{"àèéìíòóùúÀÈÉÌÒÙ", " di il la che non un una per con del della in da si al le i dei "},
-		{"åäöøæéèüÅÄÖØÆÉ", " och att det en som av inte med den til og er ikke for kan ett som fra "},
+		{"åäöøæéèüÅÄÖØÆÉ", " och att det en som av inte med den til og er ikke for kan ett som fra i et at af de har ved "},
 		{"áðéíóúýþæöÁÐÉÍÓÚÝÞÆÖ", " og er ekki sem um til en var af fyrir "},
 		{"éëïöüèÉËÏÖÜ", " de het een van en in is niet voor dat op te met worden kan "},
 		{"äöåšžÄÖÅŠŽ", " ja ei on se tai voi kun ole jos joka "},
