@@ -43,9 +43,11 @@ type Citation struct {
 	EndLine   int `json:"end_line"`
 	// StartColumn is the byte of the first line, counted from 1, at which Text begins; 0 if it is
 	// the first one.
-	StartColumn int    `json:"start_column,omitempty"`
-	Text        string `json:"text"`
-	SHA256      string `json:"sha256"`
+	StartColumn int `json:"start_column,omitempty"`
+	// Cell is the number of the notebook's cell that StartLine is in, from 1; 0 in other files.
+	Cell   int    `json:"cell,omitempty"`
+	Text   string `json:"text"`
+	SHA256 string `json:"sha256"`
 }
 
 // MissingTask is a part without a result.

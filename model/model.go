@@ -191,20 +191,28 @@ type Citation struct {
 	EndLine   int    `json:"end_line"`
 	// StartColumn is the byte of the first line, counted from 1, at which Text begins; 0 if it is
 	// the first one. Text that begins within a line may also end within one.
-	StartColumn int    `json:"start_column,omitempty"`
-	Text        string `json:"text"`
+	StartColumn int `json:"start_column,omitempty"`
+	// Cell is the number of the notebook's cell that StartLine is in, from 1; 0 in other files. Lines
+	// are then those of the text that the notebook was read as.
+	Cell int    `json:"cell,omitempty"`
+	Text string `json:"text"`
 	// SHA256 is the hexadecimal hash of Text; for CitedRead, of the text that was read.
 	SHA256 string `json:"sha256"`
 	// Score orders citations of one run; 0 when the model does not rank.
 	Score float64 `json:"score,omitempty"`
 }
 
-// Place returns the place as FILE:FIRST-LAST, or FILE:LINE:COLUMN for text that begins within a line.
+// Place returns the place as FILE:FIRST-LAST, FILE:LINE:COLUMN for text that begins within a line, or
+// FILE cell NUMBER:FIRST-LAST in a notebook.
 func (c *Citation) Place() string {
-	if c.StartColumn > 0 {
-		return fmt.Sprintf("%s:%d:%d", c.File, c.StartLine, c.StartColumn)
+	file := c.File
+	if c.Cell > 0 {
+		file = fmt.Sprintf("%s cell %d", c.File, c.Cell)
 	}
-	return fmt.Sprintf("%s:%d-%d", c.File, c.StartLine, c.EndLine)
+	if c.StartColumn > 0 {
+		return fmt.Sprintf("%s:%d:%d", file, c.StartLine, c.StartColumn)
+	}
+	return fmt.Sprintf("%s:%d-%d", file, c.StartLine, c.EndLine)
 }
 
 // Usage is what one request took, in tokens, as the provider reported it.

@@ -373,6 +373,9 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)
 		d.addNotes(a.run.refusals())
+		if err := a.run.nameCells(d.Citations); err != nil {
+			return err
+		}
 		if a.run.cfg.Cite && !a.run.models[0].ranked && d.shownCitations() == 0 {
 			d.addNotes([]string{noteNoQuote})
 		}

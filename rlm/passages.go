@@ -76,6 +76,9 @@ func (a *attempt) findIn(ctx context.Context, query string, n int, parts chunks)
 	if err != nil && ctx.Err() == nil {
 		return nil, damaged(err)
 	}
+	if err == nil {
+		err = a.run.nameCells(found)
+	}
 	return found, err
 }
 

@@ -37,6 +37,8 @@ type run struct {
 	indexing sync.Mutex   // guards the index
 	index    *index.Index // of the reader's text, when first needed
 
+	notebooks notebooks
+
 	mu      sync.Mutex       // guards the fields below
 	tooLong map[string]int64 // by model, the tokens of the shortest request that it refused
 	fits    map[string]int64 // by model, the tokens of a request that it reads

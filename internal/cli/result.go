@@ -97,7 +97,9 @@ func footnotes(r *client.Result) string {
 		if c.Kind != model.CitedQuote {
 			break // quotes come first
 		}
-		fmt.Fprintf(&b, "\n\n[^%d]: %s:%d-%d", i+1, c.File, c.StartLine, c.EndLine)
+		place := model.Citation{File: c.File, StartLine: c.StartLine, EndLine: c.EndLine, StartColumn: c.StartColumn,
+			Cell: c.Cell}
+		fmt.Fprintf(&b, "\n\n[^%d]: %s", i+1, place.Place())
 		for line := range strings.SplitSeq(c.Text, "\n") {
 			b.WriteString(strings.TrimRight("\n> "+line, " \t\r"))
 		}

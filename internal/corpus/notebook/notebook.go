@@ -91,7 +91,7 @@ func Render(data []byte) (text []byte, ok bool) {
 	if language == "" {
 		language = doc.Metadata.Kernel.Language
 	}
-	fmt.Fprintf(&b, "[notebook: %s%s]\n", human.Count(len(cells), "cell"), prefixed(", ", language))
+	fmt.Fprintf(&b, notebookMark+"%s%s]\n", human.Count(len(cells), "cell"), prefixed(", ", language))
 	for i := range cells {
 		cells[i].render(&b, i+1)
 	}
@@ -118,8 +118,12 @@ func (c *cell) render(b *bytes.Buffer, number int) {
 	}
 }
 
-// write writes a text with a newline at its end.
+// write writes a text of a notebook with a newline at its end. A line that looks like the first one of a
+// cell is indented.
 func write(b *bytes.Buffer, text string) {
+	if strings.Contains(text, cellMark) {
+		text = regexp.MustCompile(`(?m)^\[cell \d`).ReplaceAllString(text, " $0")
+	}
 	b.WriteString(text)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		b.WriteByte('\n')

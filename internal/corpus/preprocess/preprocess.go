@@ -3,6 +3,7 @@
 package preprocess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,10 @@ type Rule struct {
 	// Command is split into words as a shell does, without a shell. A word {} is the path of the
 	// file.
 	Command string
-	words   []string
+	// Timeout and MaxBytes are other limits than those of this package; 0 stands for these.
+	Timeout  time.Duration
+	MaxBytes int64
+	words    []string
 }
 
 // Rules are looked up in their order.
@@ -131,7 +135,8 @@ type Run struct {
 // Start starts the command with a file on its standard input. Its error, an [*Error], comes with
 // the end of the output.
 func (r Rule) Start(ctx context.Context, name string, file *os.File) *Run {
-	ctx, stop := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("it ran longer than %s", Timeout))
+	timeout, most := cmp.Or(r.Timeout, Timeout), cmp.Or(r.MaxBytes, MaxBytes)
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it ran longer than %s", timeout))
 	out, in := io.Pipe()
 	run := &Run{out, stop, make(chan struct{})}
 	words := slices.Clone(r.words)
@@ -142,11 +147,14 @@ func (r Rule) Start(ctx context.Context, name string, file *os.File) *Run {
 	}
 	go func() { // ends with the command, which Close stops
 		defer close(run.done)
-		stderr := &clip.Tail{Limit: maxErrorBytes}
-		err := guard.Run(ctx, guard.Config{Path: words[0], Args: words[1:], Stdin: file, Stdout: &limited{w: in},
+		stdout, stderr := &limited{w: in, most: most}, &clip.Tail{Limit: maxErrorBytes}
+		err := guard.Run(ctx, guard.Config{Path: words[0], Args: words[1:], Stdin: file, Stdout: stdout,
 			Stderr: stderr, Env: append(os.Environ(), FileVariable+"="+name), Grace: grace})
 		if err != nil {
-			if ctx.Err() != nil {
+			switch {
+			case stdout.err != nil: // the command itself ends because nothing reads it any more
+				err = stdout.err
+			case ctx.Err() != nil:
 				err = context.Cause(ctx)
 			}
 			err = &Error{Command: r.Command, Err: err, Stderr: stderr.String(), missing: guard.Missing(err)}
@@ -166,14 +174,16 @@ func (r *Run) Close() error {
 
 // limited limits the output.
 type limited struct {
-	w io.Writer
-	n int64
+	w       io.Writer
+	n, most int64
+	err     error // set once the limit is passed
 }
 
 // Write writes up to the limit.
 func (l *limited) Write(p []byte) (int, error) {
-	if l.n += int64(len(p)); l.n > MaxBytes {
-		return 0, fmt.Errorf("it wrote more than the limit of %d bytes", MaxBytes)
+	if l.n += int64(len(p)); l.n > l.most {
+		l.err = fmt.Errorf("it wrote more than the limit of %d bytes", l.most)
+		return 0, l.err
 	}
 	return l.w.Write(p)
 }

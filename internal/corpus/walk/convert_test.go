@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/internal/corpus/charset"
 	"github.com/perdure/perdure/internal/corpus/preprocess"
@@ -125,6 +126,46 @@ func TestCommandsTurnFilesIntoText(t *testing.T) {
 	for _, text := range []string{"", "=x", "*.pdf=", "*.pdf", "[=cat", "*.x='unclosed", "*.x=a | b"} {
 		if rule, err := preprocess.Parse(text); err == nil {
 			t.Errorf("%q is the rule %+v", text, rule)
+		}
+	}
+}
+
+// TestCommandsHaveLimits proves that a command which does not end, or writes without end, is stopped, and
+// that its file is refused or left out with the reason.
+func TestCommandsHaveLimits(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are those of Unix")
+	}
+	root := files(t, map[string]string{"a.slow": "x", "b.long": "x", "c.ok": "fine\n", "d.slowly": "x"})
+	var rules preprocess.Rules
+	for text, limits := range map[string]preprocess.Rule{
+		"*.slow=sh -c 'sleep 600 & wait'":             {Timeout: 100 * time.Millisecond},
+		"*.slowly=sh -c 'echo begun; exec sleep 600'": {Timeout: 100 * time.Millisecond},
+		"*.long=yes": {MaxBytes: 1 << 20},
+		"*.ok=cat":   {Timeout: time.Minute, MaxBytes: 5}} {
+		rule, err := preprocess.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule.Timeout, rule.MaxBytes = limits.Timeout, limits.MaxBytes
+		rules = append(rules, rule)
+	}
+	got := newSink()
+	if err := walk.Into(t.Context(), walk.Config{Root: root, Args: []string{"."}, Pre: rules}, got); err != nil {
+		t.Fatal(err)
+	}
+	if got.texts["c.ok"] != "fine\n" || len(got.texts) != 1 {
+		t.Errorf("read %q", got.texts)
+	}
+	for name, want := range map[string]string{"a.slow": "it ran longer than 100ms", "d.slowly": "it ran longer than 100ms",
+		"b.long": "it wrote more than the limit of 1048576 bytes"} {
+		if got.kinds[name] != walk.KindCommand || !strings.Contains(got.skipped[name], want) {
+			t.Errorf("%s is skipped as %q: %q", name, got.kinds[name], got.skipped[name])
+		}
+		err := walk.Into(t.Context(), walk.Config{Root: root, Args: []string{name}, Pre: rules}, newSink())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s named: %v", name, err)
 		}
 	}
 }

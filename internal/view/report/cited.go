@@ -37,6 +37,18 @@ func readMark(c client.Citation) string {
 	return ""
 }
 
+// linesOf returns the place of a citation in its file.
+func linesOf(c client.Citation) string {
+	text := fmt.Sprintf("lines %d to %d", c.StartLine, c.EndLine)
+	if c.Cell > 0 {
+		text = fmt.Sprintf("cell %d, %s", c.Cell, text)
+	}
+	if c.StartColumn > 0 {
+		text += fmt.Sprintf(", from column %d", c.StartColumn)
+	}
+	return text
+}
+
 // answerPart is text of an answer, or a reference to a citation by its number.
 type answerPart struct {
 	Text string

@@ -177,12 +177,7 @@ func (d *Document) markdownCitations(m *human.MarkdownText) {
 		if c.Kind == model.CitedQuote {
 			anchor = fmt.Sprintf(`<a id="citation-%d"></a>`, i+1)
 		}
-		column := ""
-		if c.StartColumn > 0 {
-			column = fmt.Sprintf(", from column %d", c.StartColumn)
-		}
-		m.Line("%d. %s%s, lines %d to %d%s%s", i+1, anchor, human.Markdown(c.File), c.StartLine, c.EndLine, column,
-			readMark(c))
+		m.Line("%d. %s%s, %s%s", i+1, anchor, human.Markdown(c.File), linesOf(c), readMark(c))
 		if c.Kind == model.CitedRead {
 			continue
 		}
