@@ -241,6 +241,9 @@ func (a *attempt) openContents(c *console) (contents engine.Contents, err error)
 func (a *attempt) setReader(c *console) {
 	if a.node.Call == nil {
 		c.context.Reader, c.context.Find = a.run.reader, a.find
+		if p, ok := turn.Find(a.node.Repl.Profile); ok {
+			c.context.Columns = p.KeepsNames()
+		}
 	}
 }
 

@@ -26,7 +26,8 @@ func TestCellsOfANotebook(t *testing.T) {
 			t.Errorf("line %d is in cell %d, want %d", line, got, number)
 		}
 	}
-	for _, other := range []string{"", "a\n[cell 1: code]\n", "[cell 1: code]\n", " [notebook: 1 cell]\n[cell 1: code]\n"} {
+	for _, other := range []string{"", "a\n[cell 1: code]\n", "[cell 1: code]\n",
+		" [notebook: 1 cell]\n[cell 1: code]\n"} {
 		if got := notebook.CellsOf(other).At(2); got != 0 {
 			t.Errorf("%q has cell %d", other, got)
 		}

@@ -362,7 +362,7 @@ func (r *Reader) All() iter.Seq2[model.Document, error] {
 
 // parts yields one file and reports whether the consumer continues.
 func (r *Reader) parts(f File, buf []byte, yield func(model.Document, error) bool) bool {
-	line := 1
+	line, begins := 1, f.Offset // of the line
 	for off := f.Offset; off < f.End(); {
 		part := buf[:min(int64(len(buf)), f.End()-off)]
 		if err := r.ReadFull(part, off); err != nil {
@@ -373,10 +373,14 @@ func (r *Reader) parts(f File, buf []byte, yield func(model.Document, error) boo
 			part = part[:CutPoint(part)]
 		}
 		text := strings.ToValidUTF8(string(part), "\uFFFD")
-		if !yield(model.Document{File: f.Name, StartLine: line, Text: text}, nil) {
+		d := model.Document{File: f.Name, StartLine: line, StartColumn: column(off - begins), Text: text}
+		if !yield(d, nil) {
 			return false
 		}
 		off += int64(len(part))
+		if n := bytes.LastIndexByte(part, '\n'); n >= 0 {
+			begins = off - int64(len(part)-n-1)
+		}
 		line += bytes.Count(part, []byte{'\n'})
 	}
 	return true

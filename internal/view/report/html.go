@@ -24,7 +24,8 @@ func (d *Document) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"mark": status.Mark, "ms": milliseconds, "cost": status.Cost, "comma": humanize.Comma,
 		"visible": human.Visible, "line": human.OneLine, "number": func(i int) int { return i + 1 },
-		"count": human.Count[int64], "highlight": turns.Highlight, "place": linesOf, "figures": turns.Figures, "facts": turns.Facts,
+		"count": human.Count[int64], "highlight": turns.Highlight,
+		"place": linesOf, "figures": turns.Figures, "facts": turns.Facts,
 		"output": turns.Output,
 	}).Parse(pageText)
 	if err != nil {

@@ -210,7 +210,7 @@ type Reference struct {
 //	files               glob
 //	search              query, k
 //	grep                regex, glob, k
-//	lines               file, first, last
+//	lines               file, first, last, column: the byte of the first line from which on it is read
 //	cite                file, first, last
 //	read                file, offset, length: bytes of a file, for a context that is read lazily
 func Functions() []string {

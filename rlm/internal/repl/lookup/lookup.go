@@ -46,6 +46,9 @@ type Context struct {
 	Reader *pack.Reader
 	// Find returns the best passages of the files, at most n.
 	Find func(ctx context.Context, query string, n int) ([]model.Citation, error)
+	// Columns has results in long lines name the byte of the line at which their text begins, and shows
+	// the text round a match. Trees of earlier versions read lines from their beginning.
+	Columns bool
 
 	cited []model.Citation
 }
@@ -70,6 +73,7 @@ type arguments struct {
 	File   string `json:"file"`
 	First  int    `json:"first"`
 	Last   int    `json:"last"`
+	Column int    `json:"column"`
 	Offset int64  `json:"offset"`
 	Length int64  `json:"length"`
 }
@@ -103,6 +107,9 @@ func (c *Context) call(ctx context.Context, function string, a *arguments) (any,
 	case "grep":
 		return c.grep(ctx, a)
 	case "lines":
+		if a.Column > 1 {
+			return c.linesFrom(a)
+		}
 		return c.lines(a, MaxTextBytes)
 	case "cite":
 		return c.cite(a)
@@ -131,11 +138,13 @@ func (c *Context) files(glob string) ([]string, error) {
 
 // passage is a result of search.
 type passage struct {
-	File  string  `json:"file"`
-	First int     `json:"first"`
-	Last  int     `json:"last"`
-	Text  string  `json:"text"`
-	Score float64 `json:"score"`
+	File  string `json:"file"`
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+	// Column is the byte of the line, from 1, at which the text begins; 0 for the first one.
+	Column int     `json:"column,omitempty"`
+	Text   string  `json:"text"`
+	Score  float64 `json:"score"`
 }
 
 func (c *Context) search(ctx context.Context, a *arguments) ([]passage, error) {
@@ -151,7 +160,10 @@ func (c *Context) search(ctx context.Context, a *arguments) ([]passage, error) {
 	}
 	out := make([]passage, len(found))
 	for i, f := range found {
-		out[i] = passage{f.File, f.StartLine, f.EndLine, f.Text, f.Score}
+		out[i] = passage{File: f.File, First: f.StartLine, Last: f.EndLine, Text: f.Text, Score: f.Score}
+		if c.Columns {
+			out[i].Column = f.StartColumn
+		}
 	}
 	return out, nil
 }
@@ -160,7 +172,9 @@ func (c *Context) search(ctx context.Context, a *arguments) ([]passage, error) {
 type match struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
-	Text string `json:"text"`
+	// Column is the byte of the line, from 1, at which the text begins; 0 for the first one.
+	Column int    `json:"column,omitempty"`
+	Text   string `json:"text"`
 }
 
 func (c *Context) grep(ctx context.Context, a *arguments) ([]match, error) {
@@ -193,7 +207,10 @@ func (c *Context) grep(ctx context.Context, a *arguments) ([]match, error) {
 		if !wanted[d.File] {
 			continue
 		}
-		if out = grepIn(&d, re, a.K, out); len(out) == a.K {
+		if !c.Columns {
+			d.StartColumn = 0
+		}
+		if out = c.grepIn(&d, re, a.K, out); len(out) == a.K {
 			break
 		}
 	}
@@ -201,7 +218,7 @@ func (c *Context) grep(ctx context.Context, a *arguments) ([]match, error) {
 }
 
 // grepIn appends the lines of a document in which a match begins, up to k in all.
-func grepIn(d *model.Document, re *regexp.Regexp, k int, out []match) []match {
+func (c *Context) grepIn(d *model.Document, re *regexp.Regexp, k int, out []match) []match {
 	line, counted := d.StartLine, 0 // the number of the line at offset counted
 	for at := 0; at < len(d.Text) && len(out) < k; {
 		loc := re.FindStringIndex(d.Text[at:])
@@ -218,10 +235,70 @@ func grepIn(d *model.Document, re *regexp.Regexp, k int, out []match) []match {
 		}
 		line += strings.Count(d.Text[counted:begin], "\n")
 		counted = begin
-		out = append(out, match{d.File, line, clip.Bytes(d.Text[begin:end], MaxLineBytes)})
 		at = end + 1
+		if !c.Columns || end-begin <= MaxLineBytes {
+			out = append(out, match{File: d.File, Line: line, Text: clip.Bytes(d.Text[begin:end], MaxLineBytes)})
+			continue
+		}
+		before := 0
+		if begin == 0 {
+			before = max(d.StartColumn-1, 0)
+		}
+		for _, m := range excerpts(d.Text[begin:end], re, k-len(out)) {
+			m.File, m.Line = d.File, line
+			if m.Column += before; m.Column == 1 {
+				m.Column = 0
+			}
+			out = append(out, m)
+		}
 	}
 	return out
+}
+
+// excerpts returns the parts of a long line round the matches in it, at most so many, and its beginning
+// if a match goes on behind it.
+func excerpts(line string, re *regexp.Regexp, most int) (out []match) {
+	const before = MaxLineBytes / 8 // of a match
+	shown := 0
+	for _, loc := range re.FindAllStringIndex(line, MaxFound) {
+		if len(out) == most {
+			return out
+		}
+		if loc[0] < shown {
+			continue
+		}
+		from := startOfRune(line, max(shown, loc[0]-before))
+		shown = startOfRune(line, min(len(line), max(from+MaxLineBytes, loc[0]+1)))
+		out = append(out, match{Column: from + 1, Text: line[from:shown]})
+	}
+	if out == nil {
+		out = []match{{Column: 1, Text: clip.Bytes(line, MaxLineBytes)}}
+	}
+	return out
+}
+
+// startOfRune returns the offset of the character that a byte is in.
+func startOfRune(text string, at int) int {
+	for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return at
+}
+
+// linesFrom returns lines of a file from a column of the first one on.
+func (c *Context) linesFrom(a *arguments) (string, error) {
+	if a.Last < a.First {
+		return "", problemf("line %d is before line %d", a.Last, a.First)
+	}
+	d, err := c.Reader.Range(a.File, a.First, a.Column, a.Last-a.First+1, MaxTextBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", problemf("there is no file %q", a.File)
+	case errors.Is(err, pack.ErrRange):
+		f, _ := c.Reader.File(a.File)
+		return "", problemf("%q has no line %d, but %d lines", a.File, a.First, f.Lines)
+	}
+	return strings.TrimSuffix(d.Text, "\n"), err
 }
 
 // lines returns lines of a file.

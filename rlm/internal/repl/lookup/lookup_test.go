@@ -71,6 +71,70 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// In a long line, results have the text round the match and the column at which it begins, and lines goes on
+// from a column; trees of earlier versions read the beginning of the line.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	pad := strings.Repeat("é", 400_000) // 800,000 bytes
+	long := `{"a": "` + pad + `", "first": "needle", "b": "` + pad + `", "second": "needle"}`
+	files := map[string]string{"s.jsonl": "{}\n" + long + "\n" + `{"short": "needle"}`}
+	type found struct {
+		Line, Column int
+		Text         string
+	}
+	call := func(c *lookup.Context, function, args string, into any) {
+		t.Helper()
+		raw, err := c.Call(t.Context(), function, json.RawMessage(args))
+		if err == nil {
+			err = json.Unmarshal(raw, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := over(t, files, "s.jsonl")
+	c.Columns = true
+	var got []found
+	call(c, "grep", `{"regex":"needle","glob":"**","k":10}`, &got)
+	if len(got) != 3 || got[2] != (found{3, 0, `{"short": "needle"}`}) {
+		t.Fatalf("%d lines: %.300v", len(got), got)
+	}
+	for i, m := range got[:2] {
+		if m.Line != 2 || !strings.Contains(m.Text, "needle") || len(m.Text) > lookup.MaxLineBytes ||
+			long[m.Column-1:m.Column-1+len(m.Text)] != m.Text {
+			t.Errorf("match %d is in line %d, column %d: %.80q", i, m.Line, m.Column, m.Text)
+		}
+		var text string
+		call(c, "lines", fmt.Sprintf(`{"file":"s.jsonl","first":2,"last":2,"column":%d}`, m.Column), &text)
+		if text != long[m.Column-1:] {
+			t.Errorf("from column %d the line is %.80q", m.Column, text)
+		}
+	}
+	call(c, "grep", `{"regex":"^.{3}a","glob":"**","k":10}`, &got)
+	if len(got) != 0 {
+		t.Errorf("a match at the beginning of a line was found within it: %.200v", got)
+	}
+	call(over(t, files, "s.jsonl"), "grep", `{"regex":"second","glob":"**","k":10}`, &got)
+	if len(got) != 1 || got[0].Column != 0 {
+		t.Errorf("of an earlier version: %.200v", got)
+	}
+	c.Find = func(context.Context, string, int) ([]model.Citation, error) {
+		return []model.Citation{{File: "s.jsonl", StartLine: 2, EndLine: 2, StartColumn: 800_012, Text: "needle"}}, nil
+	}
+	var passages []found
+	call(c, "search", `{"query":"needle","k":3}`, &passages)
+	if len(passages) != 1 || passages[0].Column != 800_012 {
+		t.Errorf("%+v", passages)
+	}
+	for args, want := range map[string]string{`{"file":"none","first":1,"last":1,"column":9}`: "there is no file",
+		`{"file":"s.jsonl","first":9,"last":9,"column":9}`: "has no line 9",
+		`{"file":"s.jsonl","first":2,"last":1,"column":9}`: "is before"} {
+		if _, err := c.Call(t.Context(), "lines", json.RawMessage(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
 // The code receives what is wrong with its arguments.
 func TestProblems(t *testing.T) {
 	t.Parallel()

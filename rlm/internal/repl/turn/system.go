@@ -39,7 +39,7 @@ In the REPL there are:
 		f.Tools[i].write(&b)
 	}
 	if p.hostTools && f.Kind != "" {
-		b.WriteString(fileTools)
+		b.WriteString(p.fileTools())
 	}
 	b.WriteString("- budget(): what is left of the run's limits. SHOW_VARS(): the names of your variables.\n\n")
 	if p.advises {
@@ -113,6 +113,17 @@ const fileTools = `- files(glob="**"): the names of the files.
 - cite(file, first, last): records the lines as a source and returns a mark; write the mark behind the statement ` +
 	`that the lines support.
 `
+
+// fileTools returns the functions for a context of files.
+func (p *Profile) fileTools() string {
+	if !p.wide {
+		return fileTools
+	}
+	return strings.Replace(fileTools, "- lines(file, first, last): lines of a file, counted from 1, both included.\n",
+		`- lines(file, first, last, column=1): lines of a file, counted from 1, both included; the first from a byte on.
+- Of lines over 2,000 bytes, grep and search have the text round the match, and "column", the byte at which it begins.
+`, 1)
+}
 
 func example(lang language) string {
 	if lang == starlark {

@@ -593,8 +593,8 @@ class Engine:
     def f_grep(self, regex, glob="**", k=100):
         return self.request("grep", regex=getattr(regex, "pattern", regex), glob=glob, k=k)
 
-    def f_lines(self, file, first, last):
-        return self.request("lines", file=file, first=first, last=last)
+    def f_lines(self, file, first, last, column=1):
+        return self.request("lines", file=file, first=first, last=last, column=column)
 
     def f_cite(self, file, first, last):
         return self.request("cite", file=file, first=first, last=last)

@@ -30,7 +30,7 @@ func (in *interpreter) functions() starlark.StringDict {
 		"budget": in.plain(), "files": in.plain(option("glob", "**")),
 		"search": in.plain(required("query"), option("k", 10)),
 		"grep":   in.plain(required("regex"), option("glob", "**"), option("k", 100)),
-		"lines":  in.plain(required("file"), required("first"), required("last")),
+		"lines":  in.plain(required("file"), required("first"), required("last"), option("column", 1)),
 		"cite":   in.plain(required("file"), required("first"), required("last")),
 		"FINAL":  in.finish, "done": in.finish, "FINAL_VAR": in.finishVar, "SUBMIT": in.submit, "SHOW_VARS": in.showVars,
 		"sum": sum, "round": round, "map": mapped, "filter": filtered,
