@@ -117,8 +117,8 @@ type Status struct {
 	Active []perdure.ActiveTask `json:"active"`
 	// Slowest is the task that runs longest; nil when nothing runs.
 	Slowest *SlowestTask `json:"slowest"`
-	// Pauses are the models that the server's process waits for and why (a
-	// rate limit), one line each.
+	// Pauses are what the server's process waits for and why (a model with a rate limit, an index that is
+	// being built), one line each.
 	Pauses []string `json:"pauses"`
 	// Gate is what the tree waits for a person at; nil when it does not.
 	Gate *OpenGate `json:"gate,omitempty"`

@@ -113,6 +113,7 @@ type Executor struct {
 	blocks   *record.Records
 	python   python.Engine
 	consoles *consoles
+	builds   builds
 
 	shapeOnce sync.Once // for the fields below: the schema of plans
 	shape     *jsonreply.Shape

@@ -49,7 +49,9 @@ func (e *Executor) storedIndex(ctx context.Context, hash string, r *pack.Reader)
 		e.cfg.Logger.Info("index is built again", "context", hash, "error", err, "close", b.Close())
 	}
 	e.cfg.Logger.Info("index is being built", "context", hash, "bytes", r.Manifest().Bytes)
-	b, err := store.PutIndex(ctx, hash, func(w io.Writer) error { return index.Write(ctx, r, w) })
+	build := e.builds.begin(r.Manifest().Bytes)
+	defer e.builds.end(build)
+	b, err := store.PutIndex(ctx, hash, func(w io.Writer) error { return index.Write(ctx, r, w, &build.done) })
 	if err == nil {
 		return index.Open(r, b, b.Size())
 	}

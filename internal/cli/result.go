@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -29,7 +30,8 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	}
 	err = a.Print(r, func() {
 		if text := answerText(&r); text != "" {
-			a.Printf("%s%s\n", partialLine(&r), a.Out.Safe(strings.TrimRight(text, "\n")+footnotes(&r)))
+			text = a.Out.Safe(strings.TrimRight(text, "\n") + footnotes(&r))
+			a.Printf("%s%s\n", partialLine(&r), a.highlight(ctx, b, &r, text))
 		}
 	})
 	if err != nil {
@@ -105,6 +107,24 @@ func footnotes(r *client.Result) string {
 		}
 	}
 	return b.String()
+}
+
+// highlight returns the passages of a ranked answer with the words of the prompt in bold, on a terminal
+// with colors; other text as it is.
+func (a *app) highlight(ctx context.Context, b *env.Backend, r *client.Result, text string) string {
+	isRanked := len(r.Citations) > 0 && r.Citations[0].Kind == "" && !structured(r)
+	if !a.Out.Color || !isRanked {
+		return text
+	}
+	tree, err := b.Tree(ctx, r.Tree)
+	if err != nil {
+		return text
+	}
+	root, err := b.Task(ctx, tree.Root)
+	if err != nil {
+		return text
+	}
+	return extract.Highlight(root.Prompt, text)
 }
 
 // shownMissing bounds the number of missing parts that are listed.

@@ -152,11 +152,14 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		return err
 	}
 	d.handler = server.New(server.Config{
-		Store: d.store, Launcher: launcher{d}, Session: d.session, Pauses: d.models.Waiting,
+		Store: d.store, Launcher: launcher{d}, Session: d.session, Pauses: d.pauses,
 		ResumeLoop: d.engine.Resume, Version: d.cfg.Version, Draining: d.draining, Logger: d.log,
 	})
 	return d.openIPC()
 }
+
+// pauses returns what trees wait for: models, and indexes that are being built.
+func (d *Daemon) pauses() []string { return append(d.models.Waiting(), d.executor.Building()...) }
 
 // answered reports whether a model at an address answered in a tree of the store.
 func (d *Daemon) answered(ctx context.Context, name, baseURL string) bool {

@@ -104,7 +104,7 @@ type Config struct {
 	// Session is the process's own session, the one that may be named as the
 	// owner of a new tree; may be nil.
 	Session *perdure.Session
-	// Pauses, when set, returns the models that the process waits for and why, one line
+	// Pauses, when set, returns the models and indexes that the process waits for and why, one line
 	// each.
 	Pauses func() []string
 	// Version is the version in the answer of GET /v1/version.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/text/textindex"
@@ -36,8 +37,9 @@ type Index struct {
 	scores *textindex.Scores
 }
 
-// Write writes the index of a pack.
-func Write(ctx context.Context, r *pack.Reader, w io.Writer) error {
+// Write writes the index of a pack. It adds the bytes of the pack that it has read to done, unless that
+// is nil.
+func Write(ctx context.Context, r *pack.Reader, w io.Writer, done *atomic.Int64) error {
 	return textindex.Build(ctx, w, func(yield func(textindex.Text, error) bool) {
 		buf := make([]byte, readBytes)
 		for _, f := range r.Manifest().Files {
@@ -51,6 +53,9 @@ func Write(ctx context.Context, r *pack.Reader, w io.Writer) error {
 					return
 				}
 				at += int64(len(part))
+				if done != nil {
+					done.Add(int64(len(part)))
+				}
 			}
 		}
 	})
@@ -72,7 +77,7 @@ func Open(r *pack.Reader, from io.ReaderAt, size int64) (*Index, error) {
 // InMemory builds the index of a pack in memory.
 func InMemory(ctx context.Context, r *pack.Reader) (*Index, error) {
 	var buf bytes.Buffer
-	if err := Write(ctx, r, &buf); err != nil {
+	if err := Write(ctx, r, &buf, nil); err != nil {
 		return nil, err
 	}
 	return Open(r, bytes.NewReader(buf.Bytes()), int64(buf.Len()))
