@@ -147,6 +147,7 @@ func (f *fitting) repeat(known *perdure.Call) (text string, ok bool) {
 	a, c := f.a, f.c
 	before := c.shown.clone()
 	c.shown.take(c.journal.terms[c.number].Shown)
+	c.noteShortened()
 	names := append(model.ChainNames(f.m.name), f.m.name)
 	switch {
 	case known.RequestHash == model.Hash(f.m.name, a.turnRequest(c)):
@@ -293,7 +294,6 @@ func (f *fitting) tooLong(tokens int64, err error) error {
 // before the last one are replaced by a summary.
 func (f *fitting) fit(ctx context.Context, room int64) (bool, error) {
 	a, c := f.a, f.c
-	whole := c.shown.isWhole()
 	if c.number == 0 {
 		return a.turnTokens(c) <= room, nil
 	}
@@ -311,10 +311,7 @@ func (f *fitting) fit(ctx context.Context, room int64) (bool, error) {
 		return fits, nil
 	}
 	c.shown.Where = c.historyName()
-	if whole {
-		c.notes = append(c.notes, fmt.Sprintf("the conversation became longer than %s tokens, so that old outputs are "+
-			"shortened in it; --context-window says what the model reads", human.Compact(room)))
-	}
+	c.noteShortened()
 	return fits, nil
 }
 

@@ -162,6 +162,15 @@ func (c *console) lastOutput() string {
 	return ""
 }
 
+// noteShortened adds a note to the result, if the conversation is shortened.
+func (c *console) noteShortened() {
+	const note = "the conversation became longer than the model reads, so that old outputs are shortened in it; " +
+		"--context-window says how much it reads"
+	if !c.shown.isWhole() && !slices.Contains(c.notes, note) {
+		c.notes = append(c.notes, note)
+	}
+}
+
 // shrink shortens outputs, the oldest first, until the conversation has room, and reports whether it has.
 // Of the last one, at least so many characters stay. There is a reply.
 func (a *attempt) shrink(c *console, room int64, least int) bool {
@@ -171,6 +180,9 @@ func (a *attempt) shrink(c *console, room int64, least int) bool {
 	c.shown.Where = c.historyName()
 	last := c.number
 	for number := c.shown.From + 1; number < last; number++ {
+		if number <= len(c.shown.Most) && c.shown.Most[number-1] == turn.Brief {
+			continue
+		}
 		if c.shown.shorten(number, turn.Brief); a.turnTokens(c) <= room*3/4 { // so that it has room for a while
 			return true
 		}

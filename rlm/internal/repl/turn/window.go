@@ -88,34 +88,44 @@ const SummarySystem = "You summarise the work of a model that answers a question
 // Prompt returns the prompt of the request in at most so many bytes, if that is possible: less of the
 // turns is shown if they are long, and the first ones are left out if they are many.
 func (s *Summary) Prompt(most int) string {
-	text := ""
+	var head string
+	var turns []string
 	for _, shown := range []int{4000, 2000, 1000, 500, 250, 120} {
-		if text = s.prompt(shown, 0); len(text) <= most {
-			return text
+		head, turns = s.head(shown), s.turns(shown)
+		if length := len(head) + len(s.end()) + len(strings.Join(turns, "")); length <= most {
+			return head + strings.Join(turns, "") + s.end()
 		}
 	}
-	for skip := 1; skip < len(s.Replies) && len(text) > most; skip++ {
-		text = s.prompt(120, skip)
+	const note = "\n(%s are left out.)\n"
+	room, skip := most-len(head)-len(s.end())-len(note)-len("1,000 turns"), len(turns)
+	for skip > 0 && room >= len(turns[skip-1]) {
+		skip--
+		room -= len(turns[skip])
+	}
+	return head + fmt.Sprintf(note, count(skip, "turn")) + strings.Join(turns[skip:], "") + s.end()
+}
+
+// head returns the question and the summary before.
+func (s *Summary) head(shown int) string {
+	text := "The question:\n\n" + (&Done{Most: 2 * shown}).shorten(s.Question) + "\n"
+	if s.Earlier != "" {
+		text += fmt.Sprintf("\nThe summary of the turns before turn %d:\n%s\n", s.First, quoted(s.Earlier))
 	}
 	return text
 }
 
-// prompt shows so many characters of each reply and half as many of each output.
-func (s *Summary) prompt(shown, skip int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The question:\n\n%s\n", (&Done{Most: 2 * shown}).shorten(s.Question))
-	if s.Earlier != "" {
-		fmt.Fprintf(&b, "\nThe summary of the turns before turn %d:\n%s\n", s.First, quoted(s.Earlier))
+// turns returns the turns with so many characters of each reply and half as many of each output.
+func (s *Summary) turns(shown int) (list []string) {
+	for i, reply := range s.Replies {
+		list = append(list, fmt.Sprintf("\nTurn %d, the reply:\n%s\n\nAnd what came back:\n%s\n", s.First+i,
+			quoted((&Done{Most: shown}).shorten(reply)), quoted(s.Outputs[i](shown/2))))
 	}
-	if skip > 0 {
-		fmt.Fprintf(&b, "\n(%s are left out.)\n", count(skip, "turn"))
-	}
-	for i := skip; i < len(s.Replies); i++ {
-		fmt.Fprintf(&b, "\nTurn %d, the reply:\n%s\n\nAnd what came back:\n%s\n", s.First+i,
-			quoted((&Done{Most: shown}).shorten(s.Replies[i])), quoted(s.Outputs[i](shown/2)))
-	}
-	fmt.Fprintf(&b, "\nSummarise these turns in at most %s words: what was found, with exact numbers, names and quotes; "+
-		"which variables hold what; what failed; what is still to be done. Write no code, and no final answer that no "+
-		"code has printed.", digits(int64(s.Words)))
-	return b.String()
+	return list
+}
+
+// end returns what is asked.
+func (s *Summary) end() string {
+	return fmt.Sprintf("\nSummarise these turns in at most %s words: what was found, with exact numbers, names and "+
+		"quotes; which variables hold what; what failed; what is still to be done. Write no code, and no final answer "+
+		"that no code has printed.", digits(int64(s.Words)))
 }
