@@ -191,8 +191,9 @@ func TestAFaultOfASubModelEndsARepl(t *testing.T) {
 		}
 		return []byte(refused)
 	})
-	m := script(t, turns("- {match: '^never', repeat: -1, text: ok}\n", block("total = 1", "for i in range(20):", "    try:",
-		"        total += len(llm_query(f'q {i}'))", "    except Exception:", "        pass", "print(total)"), "FINAL_VAR(total)"))
+	m := script(t, turns("- {match: '^never', repeat: -1, text: ok}\n", block("total = 1",
+		"for i in range(20):", "    try:", "        total += len(llm_query(f'q {i}'))", "    except Exception:",
+		"        pass", "print(total)"), "FINAL_VAR(total)"))
 	b := newBench(t, models{"mock:m": m, "openai:f": servedModel(t, server.URL)})
 	config := replConfig("mock:m")
 	config["sub_model"], config["repl_engine"] = "openai:f", rlm.EnginePython
