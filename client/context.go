@@ -86,6 +86,17 @@ func (c *Client) Context(ctx context.Context, id string) (perdure.Context, error
 	return get[perdure.Context](ctx, c, "read context", "/v1/contexts/"+url.PathEscape(id), nil)
 }
 
+// ContextInfo is a context with the names of its first files.
+type ContextInfo struct {
+	perdure.Context
+	Names []string `json:"names"`
+}
+
+// ContextFiles returns what is known about a context, with the names of its first files.
+func (c *Client) ContextFiles(ctx context.Context, id string) (ContextInfo, error) {
+	return get[ContextInfo](ctx, c, "read context", "/v1/contexts/"+url.PathEscape(id), url.Values{"names": {"1"}})
+}
+
 // DropContext removes a context that PutContext has just stored and for which no tree is created. It
 // stays if the store had it before, if a tree needs it, or if it was uploaded again.
 func (c *Client) DropContext(ctx context.Context, report *ContextReport) error {

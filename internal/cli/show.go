@@ -36,7 +36,7 @@ func (a *app) newShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Print(t, func() { a.showTask(&t, rlm.Origin(tree.Config)) })
+			return a.Print(t, func() { a.showTask(&t, &tree) })
 		}),
 	}
 	cmd.Flags().BoolVar(&byNode, "node", false, "TASK is a node ID")
@@ -62,8 +62,8 @@ func readTask(ctx context.Context, b *env.Backend, arg string, byNode bool) (per
 	return b.Task(ctx, id)
 }
 
-// showTask prints a task of a tree with an origin, which may be empty.
-func (a *app) showTask(t *perdure.ShowTask, origin string) {
+// showTask prints a task of a tree.
+func (a *app) showTask(t *perdure.ShowTask, tree *perdure.Tree) {
 	s := a.Out
 	shown := status.OfTask(t.State, t.Partial, t.Skipped)
 	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(shown),
@@ -75,7 +75,13 @@ func (a *app) showTask(t *perdure.ShowTask, origin string) {
 	}
 	row("tree", string(t.Tree))
 	if t.Parent == 0 {
-		row("origin", origin)
+		row("origin", rlm.Origin(tree.Config))
+		model, flags := rlm.Settings(tree.Config)
+		row("model", env.OneLine(model, s.Width-13))
+		row("flags", human.OneLine(flags))
+		if tree.State == perdure.Partial && tree.Kind == rlm.KindRun {
+			row("continue", "perdure resume "+string(tree.ID))
+		}
 	}
 	row("node", t.Node.String())
 	if t.Parent != 0 {

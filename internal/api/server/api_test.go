@@ -32,6 +32,7 @@ func TestEndpoints(t *testing.T) {
 		{"version", "GET", "/v1/version", "", 200},
 		{"context_create", "POST", "/v1/contexts", "CONTEXT", 201},
 		{"context", "GET", "/v1/contexts/{context}", "", 200},
+		{"context_names", "GET", "/v1/contexts/{context}?names=1", "", 200},
 		{"context_drop_other", "DELETE", "/v1/contexts/{context}?created_at=2026-01-02T03:04:05.678901Z", "", 200},
 		{"trees", "GET", "/v1/trees?limit=10&kind=run", "", 200},
 		{"trees_none", "GET", "/v1/trees?kind=loop", "", 200},

@@ -55,7 +55,7 @@ func (s *server) createContext(r *request) (any, error) {
 	return created{"/v1/contexts/" + made.ID, client.ContextReport{
 		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens, New: made.New,
 		CreatedAt: made.CreatedAt,
-		Skipped: skipped, MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
+		Skipped:   skipped, MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
 		Notes: notes, MoreNotes: manifest.MoreNotes,
 	}}, err
 }
@@ -80,11 +80,36 @@ func streamError(err error) error {
 	return invalid(opContext, err.Error(), "")
 }
 
+// contextNames bounds the names of files in a response.
+const contextNames = 5
+
 func (s *server) context(r *request) (any, error) {
+	named := r.text("names") != ""
 	if err := r.done(); err != nil {
 		return nil, err
 	}
-	return s.store.Context(r.Context(), r.PathValue("id"))
+	c, err := s.store.Context(r.Context(), r.PathValue("id"))
+	if err != nil || !named {
+		return c, err
+	}
+	info := client.ContextInfo{Context: c, Names: []string{}}
+	blob, err := s.store.OpenBlob(r.Context(), c.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	raw, err := io.ReadAll(io.NewSectionReader(blob, 0, blob.Size()))
+	if err != nil {
+		return nil, err
+	}
+	m, err := pack.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range m.Files[:min(len(m.Files), contextNames)] {
+		info.Names = append(info.Names, f.Name)
+	}
+	return info, nil
 }
 
 // dropContext removes a context that was just created and for which there is no tree.

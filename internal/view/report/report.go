@@ -33,6 +33,8 @@ type Document struct {
 	Turns []rlm.Turn
 	// Gates are what people were asked.
 	Gates []perdure.Gate
+	// Context is the text that the tree answers from, with no ID if there is none.
+	Context client.ContextInfo
 }
 
 // Read asks for everything about a tree. Of a tree that has not ended the parts
@@ -51,6 +53,12 @@ func Read(ctx context.Context, c *client.Client, id perdure.TreeID) (*Document, 
 		return nil, err
 	}
 	d.Prompt, d.Turns = root.Prompt, turns.Parse(root.Turns)
+	if root.Context.Source != "" {
+		// The text of an imported tree can be missing.
+		if d.Context, err = c.ContextFiles(ctx, root.Context.Source); err != nil && !errors.Is(err, perdure.ErrNotFound) {
+			return nil, err
+		}
+	}
 	result, err := c.Result(ctx, id)
 	if err == nil {
 		d.Result = &result
@@ -116,6 +124,7 @@ func (d *Document) facts() []fact {
 	if from := rlm.Origin(d.Tree.Config); from != "" {
 		facts = append(facts, fact{"Origin", from})
 	}
+	facts = append(facts, d.origin()...)
 	if s.State.Terminal() {
 		facts = append(facts, fact{"Took", status.Took(&s.Progress)})
 	} else if facts = append(facts, fact{"Since", status.Took(&s.Progress)}); !s.Interrupted {
@@ -131,6 +140,42 @@ func (d *Document) facts() []fact {
 		facts = append(facts, fact{"Ended", human.Stamp(*d.Tree.CompletedAt)})
 	}
 	return append(facts, fact{"Generated", human.Stamp(d.Data.At)})
+}
+
+// origin returns what the answer is from, and how to go on with a tree that lacks parts.
+func (d *Document) origin() []fact {
+	var facts []fact
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, fact{name, human.OneLine(value)})
+		}
+	}
+	model, flags := rlm.Settings(d.Tree.Config)
+	add("Model", model)
+	add("Flags", flags)
+	add("Context", d.files())
+	s := &d.Status
+	if d.Tree.Kind == rlm.KindRun && (s.Interrupted || s.State == perdure.Partial || s.State == perdure.Failed) {
+		add("Continue with", "perdure resume "+string(d.Tree.ID))
+	}
+	return facts
+}
+
+// files returns the number, the size and the first names of the files of the context.
+func (d *Document) files() string {
+	c := &d.Context
+	if c.ID == "" {
+		return ""
+	}
+	text := fmt.Sprintf("%s, %s", human.Count(c.Files, "file"), human.Size(c.Bytes))
+	if len(c.Names) == 0 {
+		return text
+	}
+	text += ": " + strings.Join(c.Names, ", ")
+	if more := c.Files - int64(len(c.Names)); more > 0 {
+		text += fmt.Sprintf(" and %s more", humanize.Comma(more))
+	}
+	return text
 }
 
 // maxGates is how many gates are listed, the last ones.
