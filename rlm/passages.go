@@ -29,7 +29,7 @@ func (e *Executor) indexOf(ctx context.Context, r *run) (*index.Index, error) {
 	if r.reader.Manifest().Bytes >= leastStoredIndex {
 		r.index, err = e.storedIndex(ctx, r.root.Context.Hash, r.reader)
 	} else {
-		r.index, err = index.InMemory(ctx, r.reader)
+		r.index, err = index.BuildInMemory(ctx, r.reader)
 	}
 	if err != nil && ctx.Err() == nil {
 		err = damaged(err)
@@ -46,20 +46,23 @@ func (e *Executor) storedIndex(ctx context.Context, hash string, r *pack.Reader)
 		if err == nil {
 			return x, nil
 		}
-		e.cfg.Logger.Info("index is built again", "context", hash, "error", err, "close", b.Close())
+		e.cfg.Logger.Info("index is built again", "context", hash, "error", err)
 	}
 	e.cfg.Logger.Info("index is being built", "context", hash, "bytes", r.Manifest().Bytes)
 	build := e.builds.begin(r.Manifest().Bytes)
 	defer e.builds.end(build)
 	b, err := store.PutIndex(ctx, hash, func(w io.Writer) error { return index.Write(ctx, r, w, &build.done) })
 	if err == nil {
-		return index.Open(r, b, b.Size())
+		var x *index.Index
+		if x, err = index.Open(r, b, b.Size()); err == nil {
+			return x, nil
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, err
 	}
 	e.cfg.Logger.Warn("index is kept in memory", "context", hash, "error", err)
-	return index.InMemory(ctx, r)
+	return index.BuildInMemory(ctx, r)
 }
 
 // find returns the best passages of the whole context.

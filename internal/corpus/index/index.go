@@ -28,8 +28,8 @@ const (
 
 // Index finds passages of a pack. It is safe for concurrent use.
 type Index struct {
-	r *pack.Reader
-	x *textindex.Index
+	r        *pack.Reader
+	passages *textindex.Index
 	io.Closer
 
 	mu     sync.Mutex // guards the fields below
@@ -71,11 +71,11 @@ func Open(r *pack.Reader, from io.ReaderAt, size int64) (*Index, error) {
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}
-	return &Index{r: r, x: x, Closer: closer}, nil
+	return &Index{r: r, passages: x, Closer: closer}, nil
 }
 
-// InMemory builds the index of a pack in memory.
-func InMemory(ctx context.Context, r *pack.Reader) (*Index, error) {
+// BuildInMemory builds the index of a pack in memory.
+func BuildInMemory(ctx context.Context, r *pack.Reader) (*Index, error) {
 	var buf bytes.Buffer
 	if err := Write(ctx, r, &buf, nil); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func InMemory(ctx context.Context, r *pack.Reader) (*Index, error) {
 // n, best first; without ranges, those of the whole pack. Passages are whole lines, or parts of a
 // long one.
 func (x *Index) Find(query string, n int, within []textindex.Range) ([]model.Citation, error) {
-	scores, err := x.scored(query)
+	scores, err := x.scoresOf(query)
 	if err != nil {
 		return nil, err
 	}
@@ -114,14 +114,14 @@ func (x *Index) Find(query string, n int, within []textindex.Range) ([]model.Cit
 	return extract.Merge([][]model.Citation{found}, n), nil
 }
 
-// scored returns the scores for a query, those of the last call if it was the same.
-func (x *Index) scored(query string) (*textindex.Scores, error) {
+// scoresOf returns the scores for a query, those of the last call if it was the same.
+func (x *Index) scoresOf(query string) (*textindex.Scores, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.scores != nil && x.query == query {
 		return x.scores, nil
 	}
-	s, err := x.x.Score(textindex.NewQuery(query))
+	s, err := x.passages.Score(textindex.NewQuery(query))
 	if err == nil {
 		x.query, x.scores = query, s
 	}
