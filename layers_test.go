@@ -52,7 +52,8 @@ const maxPackagesInFolder = 12
 // testOnly are packages that only test files and the free folders may import.
 var testOnly = []string{"internal/testing/testdb", "internal/testing/schematest", "internal/testing/statetest",
 	"internal/testing/effort", "internal/testing/testenv", "internal/testing/modelserver",
-	"internal/testing/doctest", "internal/testing/longtask", "internal/testing/replyserver"}
+	"internal/testing/doctest", "internal/testing/longtask", "internal/testing/replyserver",
+	"internal/corpus/pack/packtest"}
 
 // forbiddenNames say nothing about what is inside, so everything ends up
 // there.

@@ -39,7 +39,7 @@ func FuzzPack(f *testing.F) {
 		cfg := chunk.Config{ChunkTokens: 1 + int(tokens)%200, PerFile: perFile}
 		cfg.OverlapTokens = min(int(overlap), cfg.ChunkTokens/2)
 		name := names[int(kind)%len(names)]
-		r, data := packed(t, text{"before", "x\n"}, text{name, string(content)}, text{"after", "y"})
+		r, data := openPack(t, text{"before", "x\n"}, text{name, string(content)}, text{"after", "y"})
 		chunks, err := chunk.Pack(r, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPropertyDeclarations(t *testing.T) {
 		between := rapid.SampledFrom([]string{"", "\n", "\n\n"}).Draw(t, "between")
 		tokens := rapid.IntRange(10, 150).Draw(t, "tokens")
 		cfg := chunk.Config{ChunkTokens: tokens, OverlapTokens: rapid.IntRange(-1, tokens/2).Draw(t, "overlap")}
-		r, data := packed(t, text{form.file, strings.Join(all, between)})
+		r, data := openPack(t, text{form.file, strings.Join(all, between)})
 		chunks, err := chunk.Pack(r, cfg)
 		if err != nil {
 			t.Fatal(err)

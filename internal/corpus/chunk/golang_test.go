@@ -46,7 +46,7 @@ func checkGo(t *testing.T, path string, content []byte, tokens int) (checked int
 	if err != nil {
 		return 0 // it is being written
 	}
-	r, _ := packed(t, text{path, string(content)})
+	r, _ := openPack(t, text{path, string(content)})
 	chunks, err := chunk.Pack(r, chunk.Config{ChunkTokens: tokens})
 	if err != nil {
 		t.Fatal(err)

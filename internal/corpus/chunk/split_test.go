@@ -1,7 +1,6 @@
 package chunk_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,35 +13,27 @@ import (
 
 	"github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/pack/packtest"
 )
 
 // text is a file of a context.
 type text struct{ name, content string }
 
-// packed is a context and its bytes. rapid.T and testing.TB have Fatal.
-func packed(t interface{ Fatal(...any) }, texts ...text) (*pack.Reader, string) {
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
-	for _, f := range texts {
-		if err := b.Add(f.name, strings.NewReader(f.content)); err != nil {
-			t.Fatal(err)
-		}
+// openPack returns a context and its bytes.
+func openPack(t packtest.T, texts ...text) (*pack.Reader, string) {
+	t.Helper()
+	files := make([]packtest.File, len(texts))
+	for i, f := range texts {
+		files[i] = packtest.File{Name: f.name, Text: f.content}
 	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, buf.String()
+	r, data := packtest.Open(t, files...)
+	return r, string(data)
 }
 
 // parts returns the text of each chunk.
 func parts(t testing.TB, cfg chunk.Config, texts ...text) []string {
 	t.Helper()
-	r, data := packed(t, texts...)
+	r, data := openPack(t, texts...)
 	chunks, err := chunk.Pack(r, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +124,7 @@ func TestSplitOverlap(t *testing.T) {
 		{"half of a part", 25, 100},
 	}
 	for _, tt := range tests {
-		r, data := packed(t, text{"small", "x\n"}, text{"big", content}, text{"after", "y\n"})
+		r, data := openPack(t, text{"small", "x\n"}, text{"big", content}, text{"after", "y\n"})
 		chunks, err := chunk.Pack(r, chunk.Config{ChunkTokens: 50, OverlapTokens: tt.overlap})
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +164,7 @@ func TestSplitMakesNoTinyTail(t *testing.T) {
 func TestSplitARange(t *testing.T) {
 	t.Parallel()
 	files := []text{{"a", lines("a", 20)}, {"b", lines("b", 3)}, {"c", lines("c", 20)}}
-	_, data := packed(t, files...)
+	_, data := openPack(t, files...)
 	const from, to = 40, 115 // the second half of a, all of b, and a part of c
 	got := parts(t, chunk.Config{ChunkTokens: 8, OverlapTokens: -1, From: from, To: to}, files...)
 	if diff := cmp.Diff(data[from:to], strings.Join(got, "")); diff != "" || len(got) < 3 {
@@ -183,22 +174,14 @@ func TestSplitARange(t *testing.T) {
 
 func TestSplitRefuses(t *testing.T) {
 	t.Parallel()
-	r, _ := packed(t, text{"a", "x"})
+	r, _ := openPack(t, text{"a", "x"})
 	for _, cfg := range []chunk.Config{{}, {ChunkTokens: -1}, {ChunkTokens: 10, OverlapTokens: 6}} {
 		if _, err := chunk.Pack(r, cfg); err == nil || !strings.Contains(err.Error(), "split config") {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
-	if err := b.Add("cut", strings.NewReader(lines("l", 1000))); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut, err := pack.NewReader(m, struct{ io.ReaderAt }{bytes.NewReader(buf.Bytes()[:100])})
+	whole, data := openPack(t, text{"cut", lines("l", 1000)})
+	cut, err := pack.NewReader(whole.Manifest(), struct{ io.ReaderAt }{strings.NewReader(data[:100])})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +205,7 @@ func TestPropertySplit(t *testing.T) {
 			OverlapTokens: rapid.IntRange(-1, tokens/2).Draw(t, "overlap"),
 			PerFile:       rapid.Bool().Draw(t, "per file"),
 		}
-		r, data := packed(t, texts...)
+		r, data := openPack(t, texts...)
 		chunks, err := chunk.Pack(r, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +294,7 @@ func BenchmarkSplit(b *testing.B) {
 		fmt.Fprintf(&source, "// F%d does something that takes a line to tell.\nfunc F%d(x int) int {\n\treturn x + %d\n}\n"+
 			"\n", i, i, i)
 	}
-	r, data := packed(b, text{"big.go", source.String()})
+	r, data := openPack(b, text{"big.go", source.String()})
 	for _, tokens := range []int{1_000, 8_000, 32_000} {
 		b.Run(fmt.Sprint(tokens), func(b *testing.B) {
 			b.SetBytes(int64(len(data)))

@@ -169,7 +169,7 @@ func TestHeadersOfTables(t *testing.T) {
 		{"no table", "a.txt", "id,text,kind\n", 0},
 	}
 	for _, tt := range tests {
-		r, data := packed(t, text{"before", "x\n"}, text{tt.file, tt.header + rows})
+		r, data := openPack(t, text{"before", "x\n"}, text{tt.file, tt.header + rows})
 		const tokens = 150
 		chunks, err := chunk.Pack(r, chunk.Config{ChunkTokens: tokens})
 		if err != nil {
@@ -202,7 +202,7 @@ func TestOverlapFollowsTheStructure(t *testing.T) {
 	for _, tt := range []struct{ file, content, begins string }{
 		{"a.log", records, "2024"}, {"a.md", paragraphs, "Paragraph"}, {"a.go", functions, "// F"},
 	} {
-		r, data := packed(t, text{tt.file, tt.content})
+		r, data := openPack(t, text{tt.file, tt.content})
 		chunks, err := chunk.Pack(r, chunk.Config{ChunkTokens: 200, OverlapTokens: 40})
 		if err != nil {
 			t.Fatal(err)

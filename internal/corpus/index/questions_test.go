@@ -1,7 +1,6 @@
 package index_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"hash/fnv"
 	"io/fs"
@@ -13,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/corpus/index"
-	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/pack/packtest"
 	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/model"
 )
@@ -64,7 +63,7 @@ func requireFound(t *testing.T, file string, want int) {
 	if size < effort.Of(6_000_000, 90_000_000) {
 		t.Fatalf("the context has %d bytes, too few to prove anything", size)
 	}
-	x := indexed(t, docs)
+	x := buildIndex(t, docs)
 	hits := 0
 	for _, q := range asked {
 		found, err := x.Find(q.Question, 10, nil)
@@ -171,25 +170,15 @@ func corpus(t testing.TB, keep func(file string) bool) []model.Document {
 	return docs
 }
 
-// indexed returns the index of documents in memory.
-func indexed(t testing.TB, docs []model.Document) *index.Index {
+// buildIndex returns the index of documents in memory.
+func buildIndex(t testing.TB, docs []model.Document) *index.Index {
 	t.Helper()
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
-	for _, d := range docs {
-		if err := b.Add(d.File, strings.NewReader(d.Text)); err != nil {
-			t.Fatal(err)
-		}
+	files := make([]packtest.File, len(docs))
+	for i, d := range docs {
+		files[i] = packtest.File{Name: d.File, Text: d.Text}
 	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := index.InMemory(t.Context(), r)
+	r, _ := packtest.Open(t, files...)
+	x, err := index.BuildInMemory(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/pack/packtest"
 	"github.com/perdure/perdure/model"
 )
 
@@ -223,21 +224,12 @@ func TestPropertyDocumentsAddUp(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringMatching(`[ab\n]{0,20}`), 0, 6).Draw(t, "texts")
-		var buf bytes.Buffer
-		b := pack.NewBuilder(&buf, pack.Limits{})
+		files := make([]packtest.File, len(texts))
 		for i, text := range texts {
-			if err := b.Add(fmt.Sprint(i), strings.NewReader(text)); err != nil {
-				t.Fatal(err)
-			}
+			files[i] = packtest.File{Name: fmt.Sprint(i), Text: text}
 		}
-		m, err := b.Manifest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, _ := packtest.Open(t, files...)
+		m := r.Manifest()
 		cut := rapid.Int64Range(0, m.Bytes).Draw(t, "cut")
 		head, err1 := r.Documents(0, cut)
 		tail, err2 := r.Documents(cut, m.Bytes-cut)
@@ -423,22 +415,8 @@ func BenchmarkAll(b *testing.B) {
 // Ranges are the lines of the file, within the limits of lines and bytes.
 func TestRange(t *testing.T) {
 	t.Parallel()
-	var data bytes.Buffer
-	b := pack.NewBuilder(&data, pack.Limits{})
-	long := strings.Repeat("ä", 100)
-	for name, text := range map[string]string{"a": "1\n2\n3\n4\n5", "long": long + "\nx\n"} {
-		if err := b.Add(name, strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(data.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := packtest.Open(t, packtest.File{Name: "a", Text: "1\n2\n3\n4\n5"},
+		packtest.File{Name: "long", Text: strings.Repeat("ä", 100) + "\nx\n"})
 	for _, c := range []struct {
 		file         string
 		start, lines int
@@ -452,6 +430,27 @@ func TestRange(t *testing.T) {
 		got, err := r.Range(c.file, c.start, 1, c.lines, c.most)
 		if (err != nil) != (c.want == "error") || err == nil && got.Text != c.want {
 			t.Errorf("%+v: %q, %v", c, got.Text, err)
+		}
+	}
+	for _, c := range []struct {
+		file          string
+		start, column int
+		text          string
+		from          int // the column of the text
+	}{
+		{"a", 1, 1, "1\n", 0}, {"a", 1, 2, "\n", 2}, {"a", 1, 3, "", 0}, {"a", 5, 1, "5", 0}, {"a", 5, 2, "", 0},
+		{"long", 1, 3, "ä", 3}, {"long", 1, 4, "ä", 3}, {"long", 1, 2, "ä", 0}, {"long", 1, 201, "\n", 201},
+		{"long", 1, 202, "", 0}, {"long", 2, 2, "\n", 2}, {"long", 2, 3, "", 0},
+	} {
+		got, err := r.Range(c.file, c.start, c.column, 1, 3)
+		want := model.Document{File: c.file, StartLine: c.start, StartColumn: c.from, Text: c.text}
+		switch {
+		case c.text == "":
+			if !errors.Is(err, pack.ErrRange) {
+				t.Errorf("%+v: %+v, %v", c, got, err)
+			}
+		case err != nil || got != want:
+			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package retrieve_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/corpus/index"
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/pack/packtest"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/retrieve"
 )
@@ -70,33 +70,21 @@ func TestLastAnswer(t *testing.T) {
 // corpus is a context of some files.
 func corpus(t testing.TB, size int) *pack.Reader {
 	t.Helper()
-	var data bytes.Buffer
-	b := pack.NewBuilder(&data, pack.Limits{})
-	add := func(name, text string) {
-		if err := b.Add(name, strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	var files []packtest.File
+	add := func(name, text string) { files = append(files, packtest.File{Name: name, Text: text}) }
 	for i := range 3 * size {
 		add(fmt.Sprintf("src/%d/file%d.txt", i%7, i), fmt.Sprintf("Paragraph %d tells of harbours.\n\n", i)+
 			strings.Repeat("Nothing of note happens in this place.\n", 30))
 	}
 	add("src/light.txt", "The light of harbours.\n"+strings.Repeat("The lighthouse keeper sleeps.\n", 10*size))
 	add("src/long.txt", "A line "+strings.Repeat("äöü ", 500*size)+"ends.\nThe next line is whole.\n")
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(data.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := packtest.Open(t, files...)
 	return r
 }
 
 func open(t testing.TB, r *pack.Reader, room int) *retrieve.Session {
 	t.Helper()
-	x, err := index.InMemory(t.Context(), r)
+	x, err := index.BuildInMemory(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +110,8 @@ func TestFollow(t *testing.T) {
 		"READ src/long.txt:1":                {"lines 1-1 ===\nA line äöü"},
 		"READ src/lihgt.txt":                 {"there is no file \"src/lihgt.txt\"; there is src/light.txt"},
 		"READ src/light.txt:2000":            {"(\"src/light.txt\" has 1,001 lines)"},
+		"READ src/long.txt:1:3":              {"=== \"src/long.txt\" line 1 from column 3 ===\nline äöü"},
+		"READ src/long.txt:1:99999999":       {"(line 1 of \"src/long.txt\" ends before byte 99999999)"},
 		"SEARCH zebra":                       {"(nothing found; try other words)"},
 		"SEARCH keeper":                      {"passages for \"keeper\":\n=== \"src/light.txt\" lines "},
 		"LIST src":                           {"in \"src\":\n\"src/0/\", 43 files, ", "\"src/light.txt\", 1,001 lines, "},

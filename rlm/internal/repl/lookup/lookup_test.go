@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/pack/packtest"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/lookup"
 )
@@ -17,21 +18,11 @@ import (
 // over returns a context of files.
 func over(t testing.TB, files map[string]string, order ...string) *lookup.Context {
 	t.Helper()
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
+	var list []packtest.File
 	for _, name := range order {
-		if err := b.Add(name, strings.NewReader(files[name])); err != nil {
-			t.Fatal(err)
-		}
+		list = append(list, packtest.File{Name: name, Text: files[name]})
 	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := packtest.Open(t, list...)
 	return &lookup.Context{Reader: r, Find: func(context.Context, string, int) ([]model.Citation, error) {
 		return []model.Citation{{File: "b.txt", StartLine: 2, EndLine: 2, Text: "four", Score: 1.5}}, nil
 	}}
@@ -240,18 +231,10 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 // Lines that are longer than a result are refused before they are read: a file can have a gigabyte.
 func TestLongLinesAreNotRead(t *testing.T) {
 	t.Parallel()
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
 	const lines = 2_000_000
-	if err := b.Add("a", strings.NewReader(strings.Repeat("a line of it\n", lines))); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := &counted{Reader: bytes.NewReader(buf.Bytes())}
-	r, err := pack.NewReader(m, in)
+	whole, data := packtest.Open(t, packtest.File{Name: "a", Text: strings.Repeat("a line of it\n", lines)})
+	in := &counted{Reader: bytes.NewReader(data)}
+	r, err := pack.NewReader(whole.Manifest(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
