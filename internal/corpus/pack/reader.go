@@ -191,10 +191,10 @@ func (r *Reader) span(file string, start, end int) (from, to int64, err error) {
 	return from, to, err
 }
 
-// Range returns lines from start on, counted from 1, of a file as a document, the first one from a
-// column on, counted from 1 in bytes: at most
-// lines lines and about most bytes, cut at the end of a line, or between runes in a line
-// that is longer. The errors are those of [Reader.Lines].
+// Range returns lines from start on, counted from 1, of a file as a document, the first one from the
+// character on that has the byte of a column, counted from 1: at most lines lines and about most
+// bytes, cut at the end of a line, or between runes in a line that is longer. The errors are those
+// of [Reader.Lines]; that of a column behind the end of the line wraps [ErrRange].
 func (r *Reader) Range(file string, start, column, lines int, most int64) (model.Document, error) {
 	f, ok := r.File(file)
 	if !ok {
@@ -209,10 +209,12 @@ func (r *Reader) Range(file string, start, column, lines int, most int64) (model
 		return model.Document{}, err
 	}
 	from, err := r.lineStart(f, before, int64(start))
+	if err == nil && column > 1 {
+		from, column, err = r.inLine(f, from, before, start, column)
+	}
 	if err != nil {
 		return model.Document{}, err
 	}
-	from = min(from+int64(max(column, 1)-1), f.End())
 	to := min(f.End(), from+max(most, 1))
 	buf, err := r.read(from, to)
 	if err != nil {
@@ -235,6 +237,33 @@ func (r *Reader) Range(file string, start, column, lines int, most int64) (model
 		d.StartColumn = column
 	}
 	return d, nil
+}
+
+// inLine returns the offset and the column of the character that has a byte of a line, which begins
+// at an offset; before is the number of newlines before f.
+func (r *Reader) inLine(f File, begin, before int64, line, column int) (from int64, first int, err error) {
+	end := f.End()
+	if int64(line) < f.Lines {
+		if end, err = r.lineStart(f, before, int64(line)+1); err != nil {
+			return 0, 0, err
+		}
+	}
+	at := begin + int64(column) - 1
+	if at >= end {
+		return 0, 0, fmt.Errorf("read pack: %q line %d, which has %d bytes, from column %d: %w", f.Name, line, end-begin,
+			column, ErrRange)
+	}
+	head, err := r.read(max(at-utf8.UTFMax+1, begin), at+1)
+	if err != nil {
+		return 0, 0, err
+	}
+	for back := range len(head) {
+		if utf8.RuneStart(head[len(head)-1-back]) {
+			at -= int64(back)
+			break
+		}
+	}
+	return at, int(at-begin) + 1, nil
 }
 
 // lineStart returns the offset of a line of f; before is the number of newlines before f.

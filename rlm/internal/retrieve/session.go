@@ -328,6 +328,10 @@ func (s *Session) read(r Request, room int) error {
 		return nil
 	case errors.Is(err, pack.ErrRange):
 		f, _ := s.cfg.Reader.File(name)
+		if r.Column > 0 && int64(start) <= f.Lines {
+			s.write("(line %d of %q ends before byte %d)\n", start, name, r.Column)
+			return nil
+		}
 		s.write("(%q has %s)\n", name, human.Count(f.Lines, "line"))
 		return nil
 	case err != nil:
