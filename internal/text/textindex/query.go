@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // maxTerms is how many different words of a query are looked for, identifiers first.
@@ -22,23 +21,21 @@ type lexicon struct {
 	alike map[string][]string // words for the same thing
 }
 
-// newLexicon returns a function that reads the lists when first called.
-func newLexicon() func() *lexicon {
-	return sync.OnceValue(func() *lexicon {
-		l := &lexicon{stop: map[string]bool{}, alike: map[string][]string{}}
-		for w := range strings.FieldsSeq(stopWords) {
-			l.stop[w] = true
-		}
-		for group := range strings.Lines(alikeWords) {
-			list := strings.Fields(group)
-			for _, w := range list {
-				if list[0] != "#" {
-					l.alike[w] = append(l.alike[w], list...)
-				}
+// newLexicon reads the lists.
+func newLexicon() *lexicon {
+	l := &lexicon{stop: map[string]bool{}, alike: map[string][]string{}}
+	for w := range strings.FieldsSeq(stopWords) {
+		l.stop[w] = true
+	}
+	for group := range strings.Lines(alikeWords) {
+		list := strings.Fields(group)
+		for _, w := range list {
+			if list[0] != "#" {
+				l.alike[w] = append(l.alike[w], list...)
 			}
 		}
-		return l
-	})
+	}
+	return l
 }
 
 // term is a word that a query looks for.
@@ -74,7 +71,7 @@ const (
 
 // NewQuery returns the query for a question. Common words are left out unless it has no others.
 func NewQuery(question string) *Query {
-	l := newLexicon()()
+	l := newLexicon()
 	q := &Query{forms: map[uint32][]form{}}
 	if q.read(question, l); len(q.terms) == 0 {
 		q.read(question, &lexicon{})

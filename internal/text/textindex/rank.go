@@ -116,7 +116,7 @@ func (s *scorer) score(name, text string) float64 {
 	title := s.newTally()
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
 	s.count(title, strings.TrimSuffix(base, path.Ext(base)), 1)
-	norm := 1 - b + b*float64(body.words)/max(s.average, 1)
+	norm := 1 - lengthWeight + lengthWeight*float64(body.words)/max(s.average, 1)
 	sum := 0.0
 	for i, t := range s.terms {
 		tf := body.tf[i] / norm
@@ -126,7 +126,7 @@ func (s *scorer) score(name, text string) float64 {
 		if names.tf[i] > 0 {
 			tf += pathWeight * min(names.tf[i], 1)
 		}
-		sum += t.idf * tf * (k1 + 1) / (tf + k1)
+		sum += t.idf * tf * (saturation + 1) / (tf + saturation)
 		if title.tf[i] > 0 {
 			sum += titleWeight * t.idf / float64(max(title.words, 1))
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -15,9 +16,9 @@ import (
 
 // The parameters of BM25, and the power that keeps a single rare word from deciding everything.
 const (
-	k1       = 1.0
-	b        = 0.35
-	idfPower = 0.85
+	saturation   = 1.0  // k1
+	lengthWeight = 0.35 // b
+	idfPower     = 0.85
 )
 
 // ErrDamaged is returned for an index that is not as it was written, or of another version.
@@ -150,7 +151,8 @@ func (x *Index) list(s *segment, h uint32) (l list, err error) {
 	if size <= 0 || n > uint64(s.Passages) { //nolint:gosec // not negative
 		return l, ErrDamaged
 	}
-	l = list{n: int(n), raw: make([]byte, min(int64(n)*5, int64(s.Lists)-int64(value)-int64(size)))} //nolint:gosec // at most Passages
+	l.n = int(n) //nolint:gosec // at most Passages
+	l.raw = make([]byte, min(int64(l.n)*5, int64(s.Lists)-int64(value)-int64(size)))
 	_, err = x.r.ReadAt(l.raw, from+int64(size))
 	return l, err
 }
@@ -162,8 +164,8 @@ func (x *Index) score(s *scorer, seg *segment, lists func(uint32) list) ([]Hit, 
 		return nil, err
 	}
 	scores := make([]float32, seg.Passages)
-	for h, forms := range s.forms {
-		l := lists(h)
+	for _, h := range slices.Sorted(maps.Keys(s.forms)) { // sums of numbers depend on their order
+		forms, l := s.forms[h], lists(h)
 		id := 0
 		for ; l.n > 0; l.n-- {
 			v, size := binary.Uvarint(l.raw)
@@ -173,9 +175,9 @@ func (x *Index) score(s *scorer, seg *segment, lists func(uint32) list) ([]Hit, 
 			l.raw = l.raw[size:]
 			id += int(v >> 2) //nolint:gosec // less than Passages
 			n := float64(binary.LittleEndian.Uint16(passages[passageSize*id+6:]))
-			tf := float64(v&3+1) / (1 - b + b*n/max(s.average, 1))
+			tf := float64(v&3+1) / (1 - lengthWeight + lengthWeight*n/max(s.average, 1))
 			for _, f := range forms {
-				scores[id] += float32(s.terms[f.term].idf * f.weight * tf * (k1 + 1) / (tf + k1))
+				scores[id] += float32(s.terms[f.term].idf * f.weight * tf * (saturation + 1) / (tf + saturation))
 			}
 		}
 	}
