@@ -53,7 +53,7 @@ const maxPackagesInFolder = 12
 var testOnly = []string{"internal/testing/testdb", "internal/testing/schematest", "internal/testing/statetest",
 	"internal/testing/effort", "internal/testing/testenv", "internal/testing/modelserver",
 	"internal/testing/doctest", "internal/testing/longtask", "internal/testing/replyserver",
-	"internal/corpus/pack/packtest"}
+	"internal/corpus/packtest"}
 
 // forbiddenNames say nothing about what is inside, so everything ends up
 // there.

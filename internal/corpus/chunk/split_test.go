@@ -13,7 +13,7 @@ import (
 
 	"github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/internal/corpus/pack"
-	"github.com/perdure/perdure/internal/corpus/pack/packtest"
+	"github.com/perdure/perdure/internal/corpus/packtest"
 )
 
 // text is a file of a context.

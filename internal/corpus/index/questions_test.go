@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/corpus/index"
-	"github.com/perdure/perdure/internal/corpus/pack/packtest"
+	"github.com/perdure/perdure/internal/corpus/packtest"
 	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/model"
 )

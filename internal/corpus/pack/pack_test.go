@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perdure/perdure/internal/corpus/pack"
-	"github.com/perdure/perdure/internal/corpus/pack/packtest"
+	"github.com/perdure/perdure/internal/corpus/packtest"
 	"github.com/perdure/perdure/model"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/corpus/index"
 	"github.com/perdure/perdure/internal/corpus/pack"
-	"github.com/perdure/perdure/internal/corpus/pack/packtest"
+	"github.com/perdure/perdure/internal/corpus/packtest"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/retrieve"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/internal/corpus/pack"
-	"github.com/perdure/perdure/internal/corpus/pack/packtest"
+	"github.com/perdure/perdure/internal/corpus/packtest"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/lookup"
 )
