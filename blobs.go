@@ -102,7 +102,7 @@ func (s *Store) PutIndex(ctx context.Context, hash string, write func(io.Writer)
 	return s.OpenIndex(ctx, hash)
 }
 
-// maxCachedIndexes is how many bytes of indexes a user's cache folder keeps, next tos the last one.
+// maxCachedIndexes is how many bytes of indexes a user's cache folder keeps besides the last one.
 const maxCachedIndexes = 4 << 30
 
 // indexes returns where search indexes are kept.

@@ -57,7 +57,7 @@ func (c Charset) isSingleByte() bool {
 
 // HasMark reports whether a text begins with a byte order mark.
 func HasMark(head []byte) bool {
-	_, ok := marked(head)
+	_, ok := charsetOfMark(head)
 	return ok
 }
 
@@ -73,8 +73,8 @@ var (
 	ErrMixed = errors.New("it is UTF-8 with bytes of another encoding between")
 )
 
-// marked returns the encoding of a text that begins with a byte order mark.
-func marked(head []byte) (Charset, bool) {
+// charsetOfMark returns the encoding of a text that begins with a byte order mark.
+func charsetOfMark(head []byte) (Charset, bool) {
 	for _, m := range []struct {
 		mark string
 		c    Charset
@@ -99,7 +99,7 @@ func marked(head []byte) (Charset, bool) {
 // it. A text of ASCII characters only is UTF-8. Its errors are [ErrBinary], [ErrUnknown] and
 // [ErrMixed].
 func Detect(head []byte, whole bool) (Charset, error) {
-	if c, ok := marked(head); ok {
+	if c, ok := charsetOfMark(head); ok {
 		if c.IsUTF8() && !isUTF8(head, whole) {
 			return c, ErrMixed
 		}

@@ -91,14 +91,14 @@ func Render(data []byte) (text []byte, ok bool) {
 	if language == "" {
 		language = doc.Metadata.Kernel.Language
 	}
-	fmt.Fprintf(&b, notebookMark+"%s%s]\n", human.Count(len(cells), "cell"), prefixed(", ", language))
+	fmt.Fprintf(&b, notebookMark+"%s%s]\n", human.Count(len(cells), "cell"), withPrefix(", ", language))
 	for i := range cells {
 		cells[i].render(&b, i+1)
 	}
 	return b.Bytes(), true
 }
 
-func prefixed(prefix, text string) string {
+func withPrefix(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
@@ -145,7 +145,7 @@ func (o *output) render(b *bytes.Buffer) {
 			text = o.Name + ": " + o.Value
 		}
 	}
-	write(b, bounded(withoutData(plain(text))))
+	write(b, shorten(withoutData(plain(text))))
 	for _, kind := range slices.Sorted(maps.Keys(o.Data)) {
 		if kind != shown && (!strings.HasPrefix(kind, "text/") || shown == "") {
 			fmt.Fprintf(b, "[%s of %s, left out]\n", kind, human.Size(int64(len(o.Data[kind]))))
@@ -237,8 +237,8 @@ func dataLen(text string) int {
 	return len(text)
 }
 
-// bounded returns the beginning and the end of a long text.
-func bounded(text string) string {
+// shorten returns the beginning and the end of a long text.
+func shorten(text string) string {
 	if len(text) <= maxOutput {
 		return text
 	}

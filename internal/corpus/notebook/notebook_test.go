@@ -31,8 +31,10 @@ func TestRender(t *testing.T) {
 		"markdown":    {output(`{"data": {"text/markdown": "*4*"}}`), before + "*4*\n"},
 		"image": {output(`{"data": {"image/png": "` + data + `", "text/plain": "<Figure>"}}`), before +
 			"<Figure>\n[image/png of 4.3 KiB, left out]\n"},
-		"widget": {output(`{"data": {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "w"}}`), before + "w\n[application/vnd.jupyter.widget-view+json of 17 B, left out]\n"},
-		"error":  {output(`{"output_type": "error", "ename": "E", "evalue": "bad", "traceback": ["\u001b[0;31mE\u001b[0m: bad"]}`), before + "E: bad\n"},
+		"widget": {output(`{"data": {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "w"}}`),
+			before + "w\n[application/vnd.jupyter.widget-view+json of 17 B, left out]\n"},
+		"error": {output(`{"output_type": "error", "ename": "E", "evalue": "bad", ` +
+			`"traceback": ["\u001b[0;31mE\u001b[0m: bad"]}`), before + "E: bad\n"},
 		"bare error": {output(`{"output_type": "error", "ename": "E", "evalue": "bad", "traceback": []}`), before +
 			"E: bad\n"},
 		"progress bar": {output(`{"output_type": "stream", "text": "0%\r50%\r100%\ndone\r\n"}`), before + "100%\ndone\n"},
@@ -49,9 +51,8 @@ func TestRender(t *testing.T) {
 			`{"cell_type": "code", "input": "y", "outputs": [{"output_type": "pyout", "text": "7", "png": "aGk="}]}]}]}`,
 			"[notebook: 2 cells]\n\n[cell 1: heading]\n## H\n\n[cell 2: code]\ny\n[cell 2: output]\n7\n[image/png of 6 " +
 				"B, left out]\n"},
-		"two " +
-			"cells": {`{"nbformat": 4, "cells": [{"cell_type": "code", "source": "a\n"}, {"cell_type": "code", "source": "b"}]}`,
-			"[notebook: 2 cells]\n\n[cell 1: code]\na\n\n[cell 2: code]\nb\n"},
+		"two cells": {`{"nbformat": 4, "cells": [{"cell_type": "code", "source": "a\n"}, ` +
+			`{"cell_type": "code", "source": "b"}]}`, "[notebook: 2 cells]\n\n[cell 1: code]\na\n\n[cell 2: code]\nb\n"},
 		"long words": {output(`{"output_type": "stream", "text": "` + strings.Repeat("word ", 600) + `"}`),
 			before + strings.Repeat("word ", 600) + "\n"},
 	} {
@@ -74,7 +75,8 @@ func TestRender(t *testing.T) {
 
 // FuzzRender: no file breaks the rendering.
 func FuzzRender(f *testing.F) {
-	f.Add([]byte(`{"nbformat": 4, "cells": [{"cell_type": "code", "source": ["a"], "outputs": [{"data": {"text/plain": "1"}}]}]}`))
+	f.Add([]byte(`{"nbformat": 4, "cells": [{"cell_type": "code", "source": ["a"], ` +
+		`"outputs": [{"data": {"text/plain": "1"}}]}]}`))
 	f.Add([]byte(`{"nbformat": 3, "worksheets": [{"cells": [{"level": -5}]}]}`))
 	f.Fuzz(func(_ *testing.T, raw []byte) { _, _ = notebook.Render(raw) })
 }

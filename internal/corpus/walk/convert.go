@@ -2,14 +2,12 @@ package walk
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"strings"
 
-	"github.com/perdure/perdure/internal/corpus/charset"
 	"github.com/perdure/perdure/internal/corpus/notebook"
 	"github.com/perdure/perdure/internal/corpus/preprocess"
 )
@@ -20,7 +18,7 @@ func isNotebook(name string, head []byte) bool {
 	return strings.EqualFold(path.Ext(name), ".ipynb") && bytes.HasPrefix(trimmed, []byte("{"))
 }
 
-// notebook adds a notebook as the text of its cells, and what is none as its text.
+// notebook adds a notebook as the text of its cells. A file that is no notebook is added as it is.
 func (c *collector) notebook(at candidate, all io.Reader, src *source) error {
 	data, err := io.ReadAll(io.LimitReader(all, notebook.MaxBytes+1))
 	if err != nil {
@@ -31,32 +29,20 @@ func (c *collector) notebook(at candidate, all io.Reader, src *source) error {
 	}
 	if text, ok := notebook.Render(data); ok {
 		if err := c.sink.Add(at.name, bytes.NewReader(text)); err != nil {
-			return c.unfinished(at, src, err)
+			return c.unfinishedError(at, src, err)
 		}
-		c.added(at, "from a notebook: lines are those of its cells' text")
+		c.noteAdded(at, "from a notebook: lines are those of its cells' text")
 		return nil
 	}
 	encoding, f := c.encodingOf(at, data[:min(len(data), headBytes)], len(data) <= headBytes)
 	if f != nil {
 		return c.refuse(at, *f)
 	}
-	err = c.sink.Add(at.name, charset.NewReader(bytes.NewReader(data), encoding))
-	if invalid := (*charset.InvalidError)(nil); errors.As(err, &invalid) {
-		return c.invalid(at, invalid, nil)
-	}
-	if err != nil {
-		return c.unfinished(at, src, err)
-	}
-	how := ""
-	if !encoding.IsUTF8() {
-		how = "from " + encoding.Name()
-	}
-	c.added(at, how)
-	return nil
+	return c.addText(at, bytes.NewReader(data), encoding, src, nil)
 }
 
-// preprocessed adds what a command makes of a file.
-func (c *collector) preprocessed(at candidate, f *os.File, rule preprocess.Rule) error {
+// runCommand adds the output of the command for a file.
+func (c *collector) runCommand(at candidate, f *os.File, rule preprocess.Rule) error {
 	run := rule.Start(c.ctx, at.path, f)
 	defer run.Close()
 	at.command = rule.Command

@@ -7,10 +7,10 @@ import (
 	"io"
 	"os/exec"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/perdure/perdure/internal/corpus/charset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // encodingError asks for a file to be read again in another encoding.
@@ -48,8 +48,7 @@ const hintEncoding = "name its encoding, such as --encoding windows-1252, or con
 // mixedHint is the hint for a text that is UTF-8 in some places only.
 func mixedHint(at candidate) string {
 	return fmt.Sprintf("`iconv -c -f UTF-8 -t UTF-8 %s` leaves the other bytes out, --encoding reads all of it in "+
-		"another "+
-		"encoding", at.name)
+		"another encoding", at.name)
 }
 
 // invalidLine names the first line that is not UTF-8.
@@ -61,9 +60,9 @@ func invalidLine(head []byte) string {
 	return err.Error()
 }
 
-// invalid returns the error of a text with bytes that its encoding does not have, or asks for it
+// invalidError returns the error of a text with bytes that its encoding does not have, or asks for it
 // to be read again if these bytes show its encoding.
-func (c *collector) invalid(at candidate, e *charset.InvalidError, again io.ReaderAt) error {
+func (c *collector) invalidError(at candidate, e *charset.InvalidError, again io.ReaderAt) error {
 	if again != nil && at.encoding == nil && e.Charset.IsUTF8() && e.ASCII {
 		if chosen := c.cfg.Encoding; chosen != nil {
 			return &encodingError{*chosen}
@@ -81,9 +80,11 @@ func (c *collector) invalid(at candidate, e *charset.InvalidError, again io.Read
 	return c.refuse(at, fault{kind: KindEncoding, why: e.Error(), hint: hint})
 }
 
+var rePDF = lazyregexp.New(`^%PDF-\d\.\d\s*[\r\n]`)
+
 // isPDF reports whether a file is a PDF document and no text about one.
 func isPDF(head []byte) bool {
-	return regexp.MustCompile(`^%PDF-\d\.\d\s*[\r\n]`).Match(head) &&
+	return rePDF().Match(head) &&
 		(bytes.Contains(head, []byte(" obj")) || bytes.Contains(head, []byte("%%EOF")) || bytes.IndexByte(head, 0) >= 0)
 }
 

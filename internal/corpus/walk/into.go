@@ -16,13 +16,13 @@
 // # What is skipped in folders
 //
 // Nothing below a folder named .git or .perdure is read. Files of keys and passwords, and
-// folders of dependencies or build output, are skipped unless they are named. Files that .gitignore files (and
-// .git/info/exclude) ignore are skipped. For a glob these rules only exclude whole folders:
-// logs/*.log asks for the logs, while **/*.js does not ask for node_modules. An ignored
-// file or folder that is named itself is read. The rules are read here and not by git: the
-// result is the same with and without git installed, each skipped file has the line that
-// excludes it, and no setting of a repository can start a program. Unlike in git, a tracked
-// file that a pattern ignores is skipped, too.
+// folders of dependencies or build output, are skipped unless they are named. Files that
+// .gitignore files (and .git/info/exclude) ignore are skipped. For a glob these rules only
+// exclude whole folders: logs/*.log asks for the logs, while **/*.js does not ask for
+// node_modules. An ignored file or folder that is named itself is read. The rules are read
+// here and not by git: the result is the same with and without git installed, each skipped
+// file has the line that excludes it, and no setting of a repository can start a program.
+// Unlike in git, a tracked file that a pattern ignores is skipped, too.
 package walk
 
 import (

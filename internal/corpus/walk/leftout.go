@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // buildFolder returns why a folder has dependencies or build output, "" if that is not certain.
@@ -66,6 +68,13 @@ func quoteGlob(path string) string {
 // secretHead is the part of a file that is searched for keys.
 const secretHead = 64 << 10
 
+var (
+	rePrivateKey = lazyregexp.New(`(?m)^-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$`)
+	reNPMToken   = lazyregexp.New(`(?i)(_authToken|_password|_auth|npmAuthToken)["']?\s*[=:]\s*[^$\s]`)
+	reJSONSecret = lazyregexp.New(`"(private_key|client_secret|refresh_token|access_token|aws_secret_access_key)"\s*:\s*` +
+		`"[^"]{8,}"`)
+)
+
 // secretFile returns why a file found in a folder has keys or passwords, "" if it does not seem
 // to. Names that other files have too are decided by the content.
 func secretFile(path string) string {
@@ -81,19 +90,19 @@ func secretFile(path string) string {
 	case slices.Contains([]string{".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".pkcs12"}, filepath.Ext(name)):
 		return "it is a store of keys"
 	}
-	pattern := ""
+	var pattern func() *regexp.Regexp
 	switch ext := filepath.Ext(name); {
 	case slices.Contains([]string{".pem", ".key", ".asc", ".gpg", ".p8", ".pk8", ""}, ext):
-		pattern = `(?m)^-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$`
+		pattern = rePrivateKey
 	case name == ".npmrc" || name == ".yarnrc" || name == ".yarnrc.yml":
-		pattern = `(?i)(_authToken|_password|_auth|npmAuthToken)["']?\s*[=:]\s*[^$\s]`
+		pattern = reNPMToken
 	case ext == ".json" && containsAny(name, "credential", "secret", "service-account", "service_account",
 		"serviceaccount", "token"):
-		pattern = `"(private_key|client_secret|refresh_token|access_token|aws_secret_access_key)"\s*:\s*"[^"]{8,}"`
+		pattern = reJSONSecret
 	default:
 		return ""
 	}
-	if found := regexp.MustCompile(pattern).Match(headOf(path)); found {
+	if pattern().Match(headOf(path)) {
 		return "it has a private key or a token"
 	}
 	return ""

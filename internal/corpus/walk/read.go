@@ -112,7 +112,7 @@ func (c *collector) takeOpen(at candidate, f *os.File) error {
 	}
 	before := c.files
 	if rule, ok := c.cfg.Pre.Find(at.name); ok {
-		if err = c.preprocessed(at, f, rule); c.files > before {
+		if err = c.runCommand(at, f, rule); c.files > before {
 			c.read[id] = struct{}{}
 		}
 		return err
@@ -155,27 +155,33 @@ func (c *collector) text(at candidate, r io.Reader, again io.ReaderAt) error {
 	if f != nil {
 		return c.refuse(at, *f)
 	}
-	text := charset.NewReader(all, encoding)
-	err = c.sink.Add(at.name, text)
-	if invalid := (*charset.InvalidError)(nil); errors.As(err, &invalid) && src.err == nil {
-		return c.invalid(at, invalid, again)
+	return c.addText(at, all, encoding, src, again)
+}
+
+// addText passes the text of r on, which has an encoding. again reads other places of its file,
+// nil if that is not possible.
+func (c *collector) addText(at candidate, r io.Reader, encoding charset.Charset, src *source, again io.ReaderAt) error {
+	text := charset.NewReader(r, encoding)
+	err := c.sink.Add(at.name, text)
+	if invalid, ok := errors.AsType[*charset.InvalidError](err); ok && src.err == nil {
+		return c.invalidError(at, invalid, again)
 	}
 	if err != nil {
-		return c.unfinished(at, src, err)
+		return c.unfinishedError(at, src, err)
 	}
 	switch {
 	case text.Cut():
-		c.added(at, "from "+encoding.Name()+", without the incomplete character at its end")
+		c.noteAdded(at, "from "+encoding.Name()+", without the incomplete character at its end")
 	case encoding.IsUTF8():
-		c.added(at, "")
+		c.noteAdded(at, "")
 	default:
-		c.added(at, "from "+encoding.Name())
+		c.noteAdded(at, "from "+encoding.Name())
 	}
 	return nil
 }
 
-// added counts a file that the sink has, and notes how its text came to be.
-func (c *collector) added(at candidate, how string) {
+// noteAdded counts a file that the sink has, and notes how its text came to be.
+func (c *collector) noteAdded(at candidate, how string) {
 	c.files++
 	if at.command != "" {
 		how = strings.TrimSpace(fmt.Sprintf("by %q %s", at.command, how))
@@ -183,15 +189,16 @@ func (c *collector) added(at candidate, how string) {
 	if how != "" {
 		c.sink.Note(at.name, NoteConverted, how)
 	}
-	if why := ""; at.named && at.path != "" {
-		if why = secretFile(at.path); why != "" {
-			c.sink.Note(at.name, NoteSecret, why)
-		}
+	if !at.named || at.path == "" {
+		return
+	}
+	if why := secretFile(at.path); why != "" {
+		c.sink.Note(at.name, NoteSecret, why)
 	}
 }
 
-// unfinished returns the error of a text that the sink did not take whole.
-func (c *collector) unfinished(at candidate, src *source, err error) error {
+// unfinishedError returns the error of a text that the sink did not take whole.
+func (c *collector) unfinishedError(at candidate, src *source, err error) error {
 	if src.err != nil || c.ctx.Err() != nil {
 		return c.failed(at, src)
 	}
