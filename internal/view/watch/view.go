@@ -295,8 +295,10 @@ func (m *model) treesLines() []string {
 		}
 		cells = append(cells, row)
 	}
+	shown := m.columns(widest)
 	for k, row := range cells {
 		t := &m.trees[top+k]
+		row = row[:shown]
 		for c := range row {
 			row[c] += strings.Repeat(" ", widest[c]-ansi.StringWidth(row[c]))
 		}
@@ -308,6 +310,23 @@ func (m *model) treesLines() []string {
 		lines = append(lines, head+id+"  "+strings.Join(row, "  ")+"  "+human.OneLine(cmp.Or(t.tree.Name, t.prompt)))
 	}
 	return lines
+}
+
+// leastPrompt is the number of cells that belong to the prompt of a tree before any to its figures.
+const leastPrompt = 28
+
+// columns returns how many columns of a list of trees leave room for the prompts: cost, time and tasks
+// are left out in this order.
+func (m *model) columns(widest []int) int {
+	room := m.width - len("  tree-00000000  ")
+	for _, w := range widest {
+		room -= w + 2
+	}
+	n := len(widest)
+	for ; n > 1 && room < leastPrompt; n-- {
+		room += widest[n-1] + 2
+	}
+	return n
 }
 
 func (m *model) helpLines() []string {
