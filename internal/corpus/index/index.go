@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/text/textindex"
@@ -52,13 +53,27 @@ func Write(ctx context.Context, r *pack.Reader, w io.Writer, done *atomic.Int64)
 				if !yield(textindex.Text{Name: f.Name, Offset: at, Text: string(part)}, err) || err != nil {
 					return
 				}
-				at += int64(len(part))
 				if done != nil {
 					done.Add(int64(len(part)))
 				}
+				at += int64(len(part) - repeated(part, at+int64(len(part)) < f.End()))
 			}
 		}
 	})
+}
+
+// repeated returns how many bytes of a part the next one has too: of a line that goes on, so that a phrase
+// at the cut is whole in one of them.
+func repeated(part []byte, goesOn bool) int {
+	const most = 256
+	if !goesOn || len(part) <= 2*most || part[len(part)-1] == '\n' {
+		return 0
+	}
+	n := most
+	for !utf8.RuneStart(part[len(part)-n]) && n < most+utf8.UTFMax {
+		n++
+	}
+	return n
 }
 
 // Open opens the index of a pack in from, which Close closes. After an error it is closed.

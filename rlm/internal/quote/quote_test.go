@@ -156,6 +156,27 @@ func TestQuotesAreInTheText(t *testing.T) {
 	}
 }
 
+// A quote far behind the beginning of its line, or in a text that begins within a line, has the column at
+// which it begins; other quotes have none.
+func TestColumnsOfQuotes(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("größe ", 300) + "the needle is here"
+	in := []model.Document{{File: "long.jsonl", StartLine: 7, Text: "{}\n" + long + "\nshort needle\n"},
+		{File: "part.jsonl", StartLine: 3, StartColumn: 5001, Text: "rest of a line with a pin\nnext pin is there\n"}}
+	reply := "One.[^1] Two.[^2] Three.[^3] Four.[^4]\n\n[^1]: long.jsonl:8\n> the needle is here\n" +
+		"[^2]: long.jsonl:9\n> short needle\n[^3]: part.jsonl:3\n> with a pin\n[^4]: part.jsonl:4\n> pin is there\n"
+	_, found, dropped := quote.Apply(reply, "", in)
+	if len(found) != 4 || dropped > 0 {
+		t.Fatalf("%d dropped, found %+v", dropped, found)
+	}
+	for i, want := range []struct{ line, column int }{{8, strings.Index(long, "the") + 1}, {9, 0},
+		{3, 5001 + strings.Index("rest of a line with a pin", "with")}, {4, 0}} {
+		if c := found[i]; c.StartLine != want.line || c.StartColumn != want.column {
+			t.Errorf("quote %d is at %s, want line %d, column %d", i+1, c.Place(), want.line, want.column)
+		}
+	}
+}
+
 // The time to find a quote is linear in the text: each of these takes half a minute, if
 // the words are compared at each place.
 func TestQuotesOfRepeatedWords(t *testing.T) {

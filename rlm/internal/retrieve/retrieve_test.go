@@ -201,6 +201,66 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
+// READ FILE:LINE:COLUMN goes on within a line, up to its end, and what was shown counts with its column.
+func TestReadWithinALine(t *testing.T) {
+	t.Parallel()
+	line := `{"log": "` + strings.Repeat("entry größe ", 6000) + `", "secret": "heliotrope"}`
+	r := packOf(t, "log.jsonl", "{}\n"+line+"\n[]\n")
+	s := open(t, r, 400_000)
+	limits := retrieve.DefaultLimits()
+	reply, column, all := "READ log.jsonl:2", 1, ""
+	for turn := 1; turn < 20 && reply != ""; turn++ {
+		parsed := limits.Parse(reply)
+		if err := s.Follow(t.Context(), turn, parsed); err != nil {
+			t.Fatal(err)
+		}
+		if q := parsed.Requests[0]; turn > 1 && (q.Start != 2 || q.Column != column || q.String() != reply) {
+			t.Fatalf("%s is %+v", reply, q)
+		}
+		prompt := s.Prompt(turn+1, 40, false)
+		reply = ""
+		if at := strings.LastIndex(prompt, "(cut within line 2: READ "); at >= 0 && strings.HasSuffix(strings.TrimSpace(
+			prompt[:strings.Index(prompt[at:], "\n")+at]), "goes on)") {
+			next, _, _ := strings.Cut(prompt[at+len("(cut within line 2: "):], " goes on)")
+			if _, err := fmt.Sscanf(next, "READ log.jsonl:2:%d", &column); err != nil {
+				t.Fatalf("%q: %v", next, err)
+			}
+			if all != next {
+				all, reply = next, next
+			}
+		}
+	}
+	last := s.Prompt(30, 40, false)
+	if !strings.Contains(last, `"secret": "heliotrope"}`) || !strings.Contains(last, "line 2 from column ") {
+		t.Errorf("the end of the line was not shown: %.300s", last[max(0, len(last)-300):])
+	}
+	for _, d := range s.Shown() {
+		if d.StartLine == 2 && !strings.HasPrefix(line[max(d.StartColumn-1, 0):], strings.TrimSuffix(d.Text, "\n")) &&
+			!strings.Contains(d.Text, "\n[]") {
+			t.Errorf("column %d was not shown as it is: %.80q", d.StartColumn, d.Text)
+		}
+	}
+}
+
+// packOf returns a reader of one file.
+func packOf(t *testing.T, name, text string) *pack.Reader {
+	t.Helper()
+	var buf bytes.Buffer
+	b := pack.NewBuilder(&buf, pack.Limits{})
+	if err := b.Add(name, strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // Neighbouring lines that were shown become one text, but not behind a line that was cut:
 // a quote over both would not be in the file.
 func TestShownJoinsWholeLines(t *testing.T) {
