@@ -1,13 +1,12 @@
 package index_test
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/internal/corpus/index"
-	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/packtest"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 )
@@ -104,20 +103,8 @@ func TestTextInLongLinesIsFoundWithItsColumn(t *testing.T) {
 // findIn returns the passages of a text of one file.
 func findIn(t *testing.T, name, text, prompt string) []model.Citation {
 	t.Helper()
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
-	if err := b.Add(name, strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := index.InMemory(t.Context(), r)
+	r, _ := packtest.Open(t, packtest.File{Name: name, Text: text})
+	x, err := index.BuildInMemory(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

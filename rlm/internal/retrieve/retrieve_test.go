@@ -205,7 +205,7 @@ func FuzzReplies(f *testing.F) {
 func TestReadWithinALine(t *testing.T) {
 	t.Parallel()
 	line := `{"log": "` + strings.Repeat("entry größe ", 6000) + `", "secret": "heliotrope"}`
-	r := packOf(t, "log.jsonl", "{}\n"+line+"\n[]\n")
+	r, _ := packtest.Open(t, packtest.File{Name: "log.jsonl", Text: "{}\n" + line + "\n[]\n"})
 	s := open(t, r, 400_000)
 	limits := retrieve.DefaultLimits()
 	reply, column, all := "READ log.jsonl:2", 1, ""
@@ -240,25 +240,6 @@ func TestReadWithinALine(t *testing.T) {
 			t.Errorf("column %d was not shown as it is: %.80q", d.StartColumn, d.Text)
 		}
 	}
-}
-
-// packOf returns a reader of one file.
-func packOf(t *testing.T, name, text string) *pack.Reader {
-	t.Helper()
-	var buf bytes.Buffer
-	b := pack.NewBuilder(&buf, pack.Limits{})
-	if err := b.Add(name, strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	m, err := b.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // Neighbouring lines that were shown become one text, but not behind a line that was cut:
