@@ -51,8 +51,8 @@ func messageEnd(text string) int {
 	return len(text)
 }
 
-// worded returns thoughts between words: those of Granite 3.2, and of the program ollama.
-func worded(text string) (span, bool) {
+// betweenWords returns thoughts between words: those of Granite 3.2, and of the program ollama.
+func betweenWords(text string) (span, bool) {
 	for _, pair := range [][2]string{{"Here is my thought process:", "Here is my response:"},
 		{"Here's my thought process:", "Here's my response:"}, {"Thinking...\n", "\n...done thinking."}} {
 		after, ok := strings.CutPrefix(text, pair[0])
@@ -93,7 +93,7 @@ func endsThoughts(text string, at, length int, style Style) bool {
 	before := strings.TrimRight(line, " \t")
 	alone := before == "" && strings.TrimSpace(after) == ""
 	if alone || line == "" && style == Generated {
-		return !within(text[:at])
+		return !isBehindTag(text[:at])
 	}
 	if style == Printed || strings.ContainsRune("{[<`", rune(text[0])) || isListed(before) || before == "" {
 		return false
@@ -121,8 +121,8 @@ func isListed(line string) bool {
 	return false
 }
 
-// within reports whether the last line of a text before a mark is a tag of a document.
-func within(text string) bool {
+// isBehindTag reports whether the last line of a text before a mark is a tag of a document.
+func isBehindTag(text string) bool {
 	text = strings.TrimRight(text, " \t\r\n")
 	line := strings.TrimSpace(lineBefore(text, len(text)))
 	if len(line) < 3 || line[0] != '<' || line[len(line)-1] != '>' {
@@ -132,9 +132,10 @@ func within(text string) bool {
 	return !isMark
 }
 
-// later passes the answer, and cuts thoughts out of it that begin a line.
-func (c *cutter) later() {
+// cutLater passes the answer, and cuts thoughts out of it that begin a line.
+func (c *cutter) cutLater() {
 	f, from := fences{at: c.at, last: c.last()}, c.at
+	closings := make(map[string]place)
 	for {
 		i, m := c.nextOpening(&f, from)
 		if i < 0 || len(c.thoughts) == maxSpans {
@@ -142,7 +143,7 @@ func (c *cutter) later() {
 			return
 		}
 		inside := c.text[i+m.length:]
-		end, length := closingOf(inside, m.name)
+		end, length := c.closingBehind(closings, i+m.length, m.name)
 		alone := strings.TrimSpace(lineAfter(c.text, i+m.length)) == ""
 		switch {
 		case end < 0 && !alone, end >= 0 && mentions(inside[:end], inside[end+length:]),
@@ -164,6 +165,23 @@ func (c *cutter) later() {
 	}
 }
 
+// place is the place of a mark.
+type place struct{ at, length int }
+
+// closingBehind is closingOf for the text behind an offset. known has the last results by name: one that
+// is further ahead is still the next.
+func (c *cutter) closingBehind(known map[string]place, from int, name string) (at, length int) {
+	p, ok := known[name]
+	if !ok || p.at < from {
+		if p.at, p.length = closingOf(c.text[from:], name); p.at < 0 {
+			return -1, 0
+		}
+		p.at += from
+		known[name] = p
+	}
+	return p.at - from, p.length
+}
+
 // nextOpening returns the next opening mark at the beginning of a line, -1 if there is none.
 func (c *cutter) nextOpening(f *fences, from int) (at int, m mark) {
 	for i := range candidates(c.text[from:]) {
@@ -172,7 +190,7 @@ func (c *cutter) nextOpening(f *fences, from int) (at int, m mark) {
 			continue
 		}
 		m, ok := markAt(c.text[i:])
-		if !ok || m.closing || m.name == "details" || within(c.text[:i]) {
+		if !ok || m.closing || m.name == "details" || isBehindTag(c.text[:i]) {
 			continue
 		}
 		if f.openAt(c.text, i) && i < f.last {

@@ -17,7 +17,12 @@ type Stream struct {
 	middle  bool   // of a line
 	begun   bool
 	passing bool
+	// inChannels is set in a reply in channels before the final one.
+	inChannels bool
 }
+
+// finalChannel begins the answer of a reply in channels.
+const finalChannel = "<|channel|>final<|message|>"
 
 // longestMark is how much of a text is held to see whether it is a mark.
 const longestMark = 64
@@ -48,6 +53,9 @@ func (s *Stream) step(last bool) bool {
 	}
 	if s.inside != "" {
 		return s.skip()
+	}
+	if s.inChannels {
+		return s.skipToFinal(last)
 	}
 	if !s.middle {
 		return s.begin(last)
@@ -87,27 +95,26 @@ func (s *Stream) begin(last bool) bool {
 			return false
 		}
 	}
-	if channel, ok := strings.CutPrefix(rest, "<|channel|>"); ok && !s.passing {
-		return s.channel(channel, last)
+	if strings.HasPrefix(rest, "<|channel|>") && !s.passing {
+		s.held, s.inChannels = rest, true
+		return true
 	}
 	s.middle, s.passing = true, true
 	return true
 }
 
-// channel holds a reply in channels back up to the final one.
-func (s *Stream) channel(rest string, last bool) bool {
-	_, final, found := strings.Cut(rest, "<|channel|>final<|message|>")
-	if after, ok := strings.CutPrefix(rest, "final<|message|>"); ok {
-		final, found = after, true
-	}
-	if found {
-		s.held, s.middle, s.passing = final, true, true
-		return true
-	}
-	if last {
+// skipToFinal passes over a reply in channels up to the final one.
+func (s *Stream) skipToFinal(last bool) bool {
+	_, final, found := strings.Cut(s.held, finalChannel)
+	switch {
+	case found:
+		s.held, s.inChannels, s.middle, s.passing = final, false, true, true
+	case last:
 		s.held = ""
+	default:
+		s.held = s.held[max(0, len(s.held)-len(finalChannel)+1):]
 	}
-	return false
+	return found
 }
 
 func (s *Stream) emit(n int) {

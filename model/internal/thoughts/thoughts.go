@@ -27,9 +27,9 @@ func Cut(text string, style Style) (answer, thoughts string) {
 	answer = text
 	for len(all) < maxSpans {
 		c := &cutter{text: answer, style: style, thoughts: all}
-		c.leading()
+		c.cutLeading()
 		if style == Generated {
-			c.later()
+			c.cutLater()
 		} else {
 			c.kept = append(c.kept, c.text[c.at:])
 		}
@@ -86,8 +86,8 @@ func (c *cutter) think(thoughts string, end int) {
 	c.at = end
 }
 
-// leading passes the thoughts before the answer.
-func (c *cutter) leading() {
+// cutLeading passes the thoughts before the answer.
+func (c *cutter) cutLeading() {
 	before := len(c.thoughts)
 	for len(c.thoughts) < maxSpans {
 		rest := c.text[c.at:]
@@ -117,7 +117,7 @@ func leadingOf(text string) (span, bool) {
 	if s, ok := channels(text); ok {
 		return s, true
 	}
-	if s, ok := worded(text); ok {
+	if s, ok := betweenWords(text); ok {
 		return s, true
 	}
 	open, ok := markAt(text)

@@ -91,6 +91,13 @@ func TestLongReplies(t *testing.T) {
 		thoughts.Cut(strings.Repeat(piece, size/len(piece)), thoughts.Generated)
 		size = 1 << 20 // the others are read in the same way
 	}
+	thoughts.Cut("a\n"+strings.Repeat("<think> is a mark\n", size/18)+"</think>\n", thoughts.Generated)
+	s := thoughts.Stream{Pass: func(part string) { t.Errorf("%q was passed on", part) }}
+	s.Add("<|channel|>analysis<|message|>")
+	for range size / 8 {
+		s.Add("thought ")
+	}
+	s.Close()
 }
 
 // A stream has the answer only, however the reply is divided.
