@@ -113,14 +113,14 @@ func (e *Endpoint) Address() string { return strings.TrimSuffix(e.base.String(),
 // Host is the server's name in lower case, without the port.
 func (e *Endpoint) Host() string { return strings.ToLower(e.base.Hostname()) }
 
-// Server is the address with a slash at its end, without a name and a password.
+// Server returns the address with a slash at its end, without a name and a password.
 func (e *Endpoint) Server() string {
 	plain := *e.base
 	plain.User = nil
 	return strings.TrimSuffix(plain.String(), "/") + "/"
 }
 
-// Model is the model's name at the server.
+// Model returns the model's name at the server.
 func (e *Endpoint) Model() string { return e.cfg.Model }
 
 // Where names the server and the model, for people.

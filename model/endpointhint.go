@@ -49,7 +49,7 @@ func (e *Endpoint) hintModel() string {
 		return fmt.Sprintf("`ollama pull %s` gets the model; `ollama list` prints those there are", e.cfg.Model)
 	}
 	return fmt.Sprintf("check the name %q of the model (--model); `curl %smodels` lists those of the server", e.cfg.Model,
-		e.redactedAddress())
+		e.Server())
 }
 
 // hintStart is what to do about a server that does not answer.
@@ -61,8 +61,6 @@ func (e *Endpoint) hintStart() string {
 }
 
 func (e *Endpoint) isOllama() bool { return e.base.Port() == ollamaPort }
-
-func (e *Endpoint) redactedAddress() string { return strings.TrimSuffix(e.base.Redacted(), "/") + "/" }
 
 // suggestURL names the address that the user may have meant: the protocols differ in whether it
 // ends in /v1.

@@ -20,7 +20,7 @@ func (f Fault) Kind(status int) Kind {
 	case passed:
 		return KindTooLong
 	}
-	return f.signs(status, kind)
+	return f.kindBySigns(status, kind)
 }
 
 // Text is what the fault says, short and in one line, with the field of the request that it names.

@@ -27,40 +27,56 @@ const leastRoom = 256
 // What servers say, in the words of their codes and messages.
 var (
 	// reOutput names the limit of answers.
-	reOutput = lazyregexp.New(`(?i)max_(completion_|new_|output_)?tokens(_to_sample)?\b|max(output|new|completion)?tokens?(count)?\b|` +
+	reOutput = lazyregexp.New(`(?i)max_(completion_|new_|output_)?tokens(_to_sample)?\b|max(output|new|` +
+		`completion)?tokens?(count)?\b|` +
 		`\bmax(imum)? tokens\b|(output|completion|generated) tokens|maximum output|in the (completion|output)`)
 	// reTooMuch says that a number is too large.
-	reTooMuch = lazyregexp.New(`(?i)too (large|big|high|long)|exceed|at most|maximum|less than|lower than|<=|\brange\b|between|` +
+	reTooMuch = lazyregexp.New(`(?i)too (large|big|high|long)|exceed|at most|maximum|less than|lower than|<=|\brange\b|` +
+		`between|` +
 		`above|greater than|larger than|more than|must be|should be|\d+ ?> ?\d+|超过|超出|最大|范围|大于`)
 	// reInRequest says of tokens that they are those of the text.
 	reInRequest = lazyregexp.New(`(?i)tokens in (the |your )?(request|prompt|input|messages)|max message tokens`)
 	// reTextParam is the name of a field with the text of a request.
-	reTextParam = lazyregexp.New(`(?i)^(messages|inputs?|prompts?|contents?|body|text|input_tokens|max_\w*tokens)([.\[]|$)`)
+	reTextParam = lazyregexp.New(`(?i)^(messages|inputs?|prompts?|contents?|body|text|input_tokens|` +
+		`max_\w*tokens)([.\[]|$)`)
 	// reStrong is said only of text that is too long.
-	reStrong = lazyregexp.New(`(?i)context[_ -]?(length|window|size|limit)|context (is )?(full|overflow)|maximum context|` +
-		`exceed_context|(request|prompt|input|text|messages?)_(is_)?too_(large|long)|string_above_max_length|tokens_limit_reached|` +
+	reStrong = lazyregexp.New(`(?i)context[_ -]?(length|window|size|limit)|context (is )?(full|overflow)|` +
+		`maximum context|` +
+		`exceed_context|(request|prompt|input|text|messages?)_(is_)?too_(large|long)|string_above_max_length|` +
+		`tokens_limit_reached|` +
 		`max_prompt_tokens|(prompt|inputs?|message|text|conversation|query|sequence)\b.{0,40}\b(is|are|was|were) too long|` +
 		`(input|prompt) (tokens?|token count|length)\b.{0,60}(exceed|longer|larger|greater)|` +
 		`longer than the (max\w*|model)|maximum (model|prompt|input|sequence) length|range of input length|` +
-		`reduce the length of the (messages|prompt|input)|total (number of )?tokens|token limit (exceeded|reached)|exceeded model token limit`)
+		`reduce the length of the (messages|prompt|input)|total (number of )?tokens|token limit (exceeded|reached)|` +
+		`exceeded model token limit`)
 	// reWeak is said of text that is too long, and of other things.
-	reWeak = lazyregexp.New(`(?i)(request|payload|content|body|context|document|entity|prompt|inputs?)\b.{0,40}\b(is|are|was|were)? ?` +
-		`too (long|large|big)|string too long|too long for|too large for model|too (many|long|large)\b.{0,30}\b(tokens|characters)|` +
+	reWeak = lazyregexp.New(`(?i)(request|payload|content|body|context|document|entity|prompt|inputs?)\b.{0,40}\b(is|` +
+		`are|was|were)? ?` +
+		`too (long|large|big)|string too long|too long for|too large for model|too (many|long|large)\b.{0,30}\b(tokens|` +
+		`characters)|` +
 		`(tokens?|lengths?|inputs?|prompt|messages?|text|characters?|sequence|(request|body|payload) size)\b.{0,70}` +
-		`(exceed|longer than|larger than|greater than|more than|over the|above the|must be <=|must be less|must have less|must be at most|` +
-		`should be less|should not be longer|should have at most|surpass|beyond).{0,70}(max|limit|allow|length|context|window|token|model|\d{3,})|` +
-		`(exceed\w*|over the) .{0,40}(max\w*|model|tokens?|input|prompt|context)\b.{0,30}(length|limit|tokens?|size|window|allowed)|` +
+		`(exceed|longer than|larger than|greater than|more than|over the|above the|must be <=|must be less|must have less|` +
+		`must be at most|` +
+		`should be less|should not be longer|should have at most|surpass|beyond).{0,70}(max|limit|allow|length|context|` +
+		`window|token|model|\d{3,})|` +
+		`(exceed\w*|over the) .{0,40}(max\w*|model|tokens?|input|prompt|context)\b.{0,30}(length|limit|tokens?|size|` +
+		`window|allowed)|` +
 		`(max\w*|limit)\b.{0,20}\b(prompt|input|request|context|sequence|message)\b.{0,20}(length|tokens|size|characters)|` +
 		`(shorten|truncate|reduce)\b.{0,20}\b(prompt|input|messages?|text|request|context)\b|(does|do|can) ?not fit\b|` +
 		`(输入|请求|上下文|提示词?|prompt|tokens?|内容|文本|消息|长度|字符).{0,40}(超过|超出|超长|过长|超限|太长|最大)|(超过|超出).{0,30}(长度|上下文|最大|token|限制)|` +
 		`(入力|プロンプト|トークン|文字数).{0,40}(超|長すぎ)|(입력|프롬프트|토큰).{0,40}(초과|너무 깁)`)
 	// reNoText is said of limits of other things.
-	reNoText = lazyregexp.New(`(?i)time[d -]*out|time limit|\bseconds\b|concurren|\bimages?\b|attachments?|\bfiles?\b|\btools?\b|` +
-		`\bfunctions\b|stop (sequence|word)|metadata|\bschema\b|logprobs|choices|\barray\b|temperature|top_p|penalty|dimension|number of messages`)
+	reNoText = lazyregexp.New(`(?i)time[d -]*out|time limit|\bseconds\b|concurren|\bimages?\b|attachments?|\bfiles?\b|` +
+		`\btools?\b|` +
+		`\bfunctions\b|stop (sequence|word)|metadata|\bschema\b|logprobs|choices|\barray\b|temperature|top_p|penalty|` +
+		`dimension|number of messages`)
 	// reNoLimit is said of keys, rates, and parameters that the server does not know.
-	reNoLimit = lazyregexp.New(`(?i)per[ _-]?(second|minute|min|hour|day|month)\b|rate.?limit|throttl|quota|billing|credit|balance|` +
-		`please wait|wait before|api.?key|(auth\w*|access|bearer|refresh|session|security|csrf) token|jwt|token (is |has )?(been )?(invalid|expired|revoked)|` +
-		`(invalid|expired) token|authorization|unrecognized|unknown (parameter|field|name|argument)|extra_forbidden|extra inputs|` +
+	reNoLimit = lazyregexp.New(`(?i)per[ _-]?(second|minute|min|hour|day|month)\b|rate.?limit|throttl|quota|billing|` +
+		`credit|balance|` +
+		`please wait|wait before|api.?key|(auth\w*|access|bearer|refresh|session|security|csrf) token|jwt|token (is |` +
+		`has )?(been )?(invalid|expired|revoked)|` +
+		`(invalid|expired) token|authorization|unrecognized|unknown (parameter|field|name|argument)|extra_forbidden|` +
+		`extra inputs|` +
 		`余额|额度|欠费|频率|速率|并发|每分钟|每天|次数|令牌.{0,6}(无效|过期)`)
 	// reRate is said of a single request that has more tokens than a minute allows: waiting does
 	// not help.
@@ -70,8 +86,10 @@ var (
 	// reNumber is a number that is not a part of a name.
 	reNumber = lazyregexp.New(`(?i)(^|[^\w.-])(\d[\d,_]*\d|\d)(\.0+)?(k)?($|[^\w-]|-?token)`)
 	// reLimit is a number that is named as a limit.
-	reLimit = lazyregexp.New(`(?i)(maximum|max|limits?|at most|no more than|only|<=|less than or equal to|less than|lower than|longer than|` +
-		`up to|available context size|context (?:length|size|window)|allowed|\[\d+ ?,|exceeds?|n_ctx|最大|不能超过|超过|>)[^\d;]{0,40}?` +
+	reLimit = lazyregexp.New(`(?i)(maximum|max|limits?|at most|no more than|only|<=|less than or equal to|less than|` +
+		`lower than|longer than|` +
+		`up to|available context size|context (?:length|size|window)|allowed|\[\d+ ?,|exceeds?|n_ctx|最大|不能超过|超过|` +
+		`>)[^\d;]{0,40}?` +
 		`\b(\d[\d,_]*)(k)?\b`)
 	// reSum is an input and an answer that are more than the window.
 	reSum = lazyregexp.New(`(?i)(\d[\d,]*) ?\+ ?(?:max[ _]tokens )?(\d[\d,]*) ?(?:>|exceeds?) ?(\d[\d,]*)`)
@@ -141,7 +159,7 @@ func outputLimit(message string) (TokenLimit, bool) {
 	}
 	if input := inputTokens(message); input > 0 {
 		l := textLimit(message)
-		return shareWindow(l.Most, input, asked(all, l.Most, input)), true
+		return shareWindow(l.Most, input, requestedOutput(all, l.Most, input)), true
 	}
 	if reStrong().MatchString(message) && !reLimitOfAnswer().MatchString(message) {
 		return textLimit(message), true
@@ -177,8 +195,8 @@ func shareWindow(window, input, asked int) TokenLimit {
 	return TokenLimit{Output: true, Most: room, Counted: input}
 }
 
-// asked returns the length of the answer that was asked for, if it is among the numbers.
-func asked(all []int, window, input int) int {
+// requestedOutput returns the length of the answer that was asked for, if it is among the numbers.
+func requestedOutput(all []int, window, input int) int {
 	for _, n := range all {
 		if n != input && n != window && n != input+window && n < window {
 			return n

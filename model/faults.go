@@ -34,8 +34,8 @@ type strikes struct {
 	until time.Time
 }
 
-// of returns the strikes of a model. The caller holds mu.
-func (f *Faults) of(a *admission) *strikes {
+// strikesOf returns the strikes of a model. The caller holds mu.
+func (f *Faults) strikesOf(a *admission) *strikes {
 	s := f.models[a]
 	if s == nil {
 		if f.models == nil {
@@ -47,15 +47,15 @@ func (f *Faults) of(a *admission) *strikes {
 	return s
 }
 
-// standing returns the fault of a model as the error of a request that was not sent, nil if it has
-// none.
-func (f *Faults) standing(a *admission) *Error {
+// standingFault returns the fault of a model as the error of a request that was not sent, nil if
+// it has none.
+func (f *Faults) standingFault(a *admission) *Error {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.of(a)
+	s := f.strikesOf(a)
 	if s.fault == nil || !s.until.IsZero() && !time.Now().Before(s.until) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (f *Faults) noteAnswer(a *admission) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	*f.of(a) = strikes{answered: true}
+	*f.strikesOf(a) = strikes{answered: true}
 }
 
 // note records a failed request, and reports whether it shows that the model answers no request
@@ -82,7 +82,7 @@ func (f *Faults) note(a *admission, e *Error, hasFallback bool) bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.of(a)
+	s := f.strikesOf(a)
 	most, counts := e.strikesAllowed(s.answered)
 	if !counts {
 		return false
@@ -139,6 +139,6 @@ func (f *Faults) stop(a *admission, e *Error) {
 	defer f.mu.Unlock()
 	e.Permanent = true
 	fault := *e
-	s := f.of(a)
+	s := f.strikesOf(a)
 	s.fault, s.until = &fault, time.Time{}
 }

@@ -22,7 +22,8 @@ var (
 	reSureQuota = lazyregexp.New(`(?i)^(insufficient_quota|billing_hard_limit_reached|billing_not_active|` +
 		`insufficient_balance|exceeded_current_quota_error)$`)
 	// reThrottled matches what looks like it and is a limit of requests.
-	reThrottled = lazyregexp.New(`(?i)allocat\w*[ .]?quota|throttling|RESOURCE_EXHAUSTED|(requests|tokens)[ -](per|/)[ -]?` +
+	reThrottled = lazyregexp.New(`(?i)allocat\w*[ .]?quota|throttling|RESOURCE_EXHAUSTED|(requests|tokens)[ -](per|` +
+		`/)[ -]?` +
 		`(second|minute|hour|day|min)|\b(rpm|tpm|rpd|tpd|qps)\b|rate[ _-]?limit`)
 	// reLimited matches a limit of requests in a reply with a status of 403.
 	reLimited = lazyregexp.New(`(?i)rate[ _-]?limit|too many requests|userRateLimit`)
@@ -34,7 +35,8 @@ var (
 		`unsupported_country|(organi[sz]ation|account|project|key) (has been|is|was) (disabled|deactivated|suspended|` +
 		`blocked)|authentication_error|AuthenticationError`)
 	// reNoModel matches a model that the server does not have.
-	reNoModel = lazyregexp.New(`(?i)model_?not_?found|(not a valid|invalid|unknown|unsupported|no such|non-?existent) model|` +
+	reNoModel = lazyregexp.New(`(?i)model_?not_?found|(not a valid|invalid|unknown|unsupported|no such|` +
+		`non-?existent) model|` +
 		`model\b.{0,120}(not found|not exist|n't exist|not a valid|is not supported|not available|not loaded|` +
 		`no longer (available|supported)|deprecated|decommissioned)|not found, try pulling|DeploymentNotFound|` +
 		`no (models? (loaded|available)|endpoints found)|模型不存在`)
@@ -43,15 +45,16 @@ var (
 		`(method|path|route|url|endpoint) (is )?not (allowed|found|supported)|unsupported method|invalid url|` +
 		`cannot (post|get) /|HTTP request (was sent )?to an? HTTPS|plain HTTP request was sent`)
 	// reAboutText matches a refusal of what the request says: other requests may be answered.
-	reAboutText = lazyregexp.New(`(?i)content[_ -]?(filter|policy|management|moderation)|moderation|flagged|inappropriate|` +
+	reAboutText = lazyregexp.New(`(?i)content[_ -]?(filter|policy|management|moderation)|moderation|flagged|` +
+		`inappropriate|` +
 		`safety|sensitive|data_inspection|responsible ai|prohibited|usage policy`)
 	// reMachine matches the codes that are believed with a status of 500 and more.
 	reMachine = lazyregexp.New(`(?i)^(invalid_api_key|model_not_found|insufficient(_user)?_quota)$`)
 )
 
-// signs returns the kind of failure that the fault describes in a reply with a status and the kind
-// that this means.
-func (f Fault) signs(status int, kind Kind) Kind {
+// kindBySigns returns the kind of failure that the fault describes in a reply with a status and
+// the kind that this means.
+func (f Fault) kindBySigns(status int, kind Kind) Kind {
 	words := f.Code + "\n" + f.Type + "\n" + f.Message
 	switch {
 	case status >= http.StatusInternalServerError && !reMachine().MatchString(f.Code):

@@ -183,7 +183,7 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 		if err != nil {
 			return nil, canceled(ctx, try-1)
 		}
-		if fault := req.Faults.standing(g.admission); fault != nil {
+		if fault := req.Faults.standingFault(g.admission); fault != nil {
 			g.admission.leave(nothing)
 			fault.Tries = try - 1
 			return nil, fault
@@ -201,7 +201,7 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 		}
 		retry.Try, retry.Err.Tries = try, try
 		last = retry.Err
-		if p.spent(retry.Err) || g.givesWay(retry) {
+		if p.isSpent(retry.Err) || g.givesWay(retry) {
 			return nil, retry.Err
 		}
 		if err := req.followed(ctx, last); err != nil {
@@ -256,8 +256,8 @@ func (g *Guarded) newPatience() *patience {
 	return p
 }
 
-// spent reports whether a request that failed is not sent again.
-func (p *patience) spent(failure *Error) bool {
+// isSpent reports whether a request that failed is not sent again.
+func (p *patience) isSpent(failure *Error) bool {
 	if failure.Permanent {
 		return true
 	}
@@ -275,7 +275,7 @@ func (p *patience) spent(failure *Error) bool {
 func (g *Guarded) try(ctx context.Context, req *Request, t ticket, p *patience) (resp *Response, retry Retry) {
 	learned := nothing
 	defer func() { g.admission.leave(learned) }()
-	resp, failure := g.once(ctx, g.watched(req))
+	resp, failure := g.once(ctx, g.noteBeginning(req))
 	if failure == nil {
 		learned = answered
 		req.Faults.noteAnswer(g.admission)

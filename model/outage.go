@@ -33,8 +33,8 @@ func lessonOf(e *Error) lesson {
 	return nothing
 }
 
-// watched returns the request with an OnText that notes the beginning of an answer.
-func (g *Guarded) watched(req *Request) *Request {
+// noteBeginning returns the request with an OnText that notes the beginning of an answer.
+func (g *Guarded) noteBeginning(req *Request) *Request {
 	if g.admission.isProven() {
 		return req
 	}
@@ -84,7 +84,7 @@ func (g *Guarded) awaitServer(ctx context.Context, req *Request, refused *Error,
 		if !sleep(ctx, min(wait, left)) {
 			return Canceled(ctx)
 		}
-		if fault := req.Faults.standing(g.admission); fault != nil {
+		if fault := req.Faults.standingFault(g.admission); fault != nil {
 			return fault
 		}
 		server, ok := find[Reacher](g.cfg.Model)

@@ -145,8 +145,7 @@ func (m *Model) Reach(ctx context.Context) error { return m.caller.End.Reach(ctx
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
 // Generate sends one request; another one only when the model refuses a part of the first, which
-// some do. When the server does not report
-// usage, it is estimated and marked so.
+// some do. When the server does not report usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
 	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {

@@ -39,8 +39,8 @@ type choice struct {
 	Usage usage `json:"usage"`
 }
 
-// ended reports whether this is the end of the choice. Some servers write null as text.
-func (c *choice) ended() bool { return c.FinishReason != "" && c.FinishReason != "null" }
+// hasEnded reports whether this is the end of the choice. Some servers write null as text.
+func (c *choice) hasEnded() bool { return c.FinishReason != "" && c.FinishReason != "null" }
 
 // first returns the first choice, nil if the completion has only others or none.
 func (c *completion) first() *choice {
@@ -222,33 +222,33 @@ func (a *answer) add(c *completion, whole bool) error {
 	if first.FinishReason == "error" {
 		return wire.ErrNoEnd
 	}
-	if first.ended() {
+	if first.hasEnded() {
 		a.stop, a.ended = first.FinishReason, true
 	}
-	said := first.said(whole || a.text.Len() == 0)
-	a.refusal.WriteString(string(said.Refusal))
+	added := first.addition(whole || a.text.Len() == 0)
+	a.refusal.WriteString(string(added.Refusal))
 	a.thoughts.Add(first.Delta.thoughts())
 	if whole {
 		a.thoughts.Add(first.Message.thoughts())
 	}
-	if _, err := a.text.WriteString(string(said.Content.Text)); err != nil {
+	if _, err := a.text.WriteString(string(added.Content.Text)); err != nil {
 		return err
 	}
-	return a.call(said.Calls, whole)
+	return a.call(added.Calls, whole)
 }
 
-// said returns what a choice adds to the answer. Some servers repeat the whole message at the end
+// addition returns what a choice adds to the answer. Some servers repeat the whole message at the end
 // of a stream: it counts only in a completion or if nothing came before.
-func (c *choice) said(useMessage bool) message {
-	said := c.Delta
-	if useMessage && said.empty() {
-		said = c.Message
+func (c *choice) addition(useMessage bool) message {
+	m := c.Delta
+	if useMessage && m.isEmpty() {
+		m = c.Message
 	}
-	said.Content.Text = cmp.Or(said.Content.Text, c.Text)
-	return said
+	m.Content.Text = cmp.Or(m.Content.Text, c.Text)
+	return m
 }
 
-func (m *message) empty() bool { return m.Content.Text == "" && m.Refusal == "" && len(m.Calls) == 0 }
+func (m *message) isEmpty() bool { return m.Content.Text == "" && m.Refusal == "" && len(m.Calls) == 0 }
 
 // Response returns the response. sent is the length of the request in bytes.
 func (a *answer) Response(sent int) (*model.Response, *model.Error) {

@@ -87,7 +87,8 @@ func TestFormsOfReplies(t *testing.T) {
 		{"the last event without its end", strings.TrimSpace(lines("\n\n", "data: "+chunkA, "data: "+chunkB, "data: "+
 			chunkStop)), text, ""},
 		{"a chunk as a document", strings.Replace(chunkA, `null`, `"stop"`, 1), "The total is not ", ""},
-		{"other choices between", lines("\n\n", `data: {"choices":[{"index":1,"delta":{"content":"OTHER"}}]}`, "data: "+chunkA,
+		{"other choices between", lines("\n\n", `data: {"choices":[{"index":1,"delta":{"content":"OTHER"}}]}`,
+			"data: "+chunkA,
 			`data: {"choices":[{"index":1,"delta":{"content":"X"}},{"index":0,"delta":{"content":"42, but 43."}}]}`,
 			`data: {"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, "data: "+chunkStop), text, ""},
 		{"other choices first", `{"choices":[{"index":1,"message":{"content":"OTHER"}},{"index":0,"message":{"content":"` +
@@ -100,10 +101,11 @@ func TestFormsOfReplies(t *testing.T) {
 			`"42, but 43."]}}]}`, text, ""},
 		{"content as an object", `{"choices":[{"message":{"content":{"type":"text","text":"` + text + `"}}}]}`,
 			text, ""},
-		{"the reason null as text", lines("\n\n", "data: "+strings.ReplaceAll(chunkA, `null`, `"null"`), "data: "+chunkB, "data: "+
-			chunkStop), text, ""},
+		{"the reason null as text", lines("\n\n", "data: "+strings.ReplaceAll(chunkA, `null`, `"null"`),
+			"data: "+chunkB, "data: "+chunkStop), text, ""},
 
-		{"cut behind a reason null as text", "data: " + strings.ReplaceAll(chunkA, `null`, `"null"`) + "\n\n", "", model.KindCut},
+		{"cut behind a reason null as text", "data: " + strings.ReplaceAll(chunkA, `null`, `"null"`) + "\n\n", "",
+			model.KindCut},
 		{"a cut stream", lines("\n\n", "data: "+chunkA, "data: "+chunkB), "", model.KindCut},
 		{"a stream cut in an event", "data: " + chunkA + "\n\ndata: " + chunkB[:30], "", model.KindCut},
 		{"the end of another choice only", lines("\n\n", "data: "+chunkA,
@@ -184,8 +186,8 @@ func TestFormsOfUsage(t *testing.T) {
 			}
 		}
 	}
-	got, err := ask(t, serveRaw(t, "", "data: "+chunkA+"\n\n"+`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop",`+
-		`"usage":{"prompt_tokens":50,"completion_tokens":7}}]}`+"\n\n"))
+	got, err := ask(t, serveRaw(t, "", "data: "+chunkA+"\n\n"+`data: {"choices":[{"index":0,"delta":{},`+
+		`"finish_reason":"stop","usage":{"prompt_tokens":50,"completion_tokens":7}}]}`+"\n\n"))
 	if err != nil || got.Usage != reported {
 		t.Errorf("in the choice: %+v, %v", got, err)
 	}

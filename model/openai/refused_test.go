@@ -101,8 +101,8 @@ func servers() []refusing {
 			"model.", "messages[0].role", "unsupported_value"), ``},
 		{"a model of developers", hasRole("system"), 400, said("Invalid role: system. Use developer instead.", "", ""),
 			`"role":"developer"`},
-		{"a template in llama.cpp", hasRole("system"), 500, `{"error":{"code":500,"message":"System role not supported at row 1",` +
-			`"type":"server_error"}}`, ``},
+		{"a template in llama.cpp", hasRole("system"), 500, `{"error":{"code":500,` +
+			`"message":"System role not supported at row 1","type":"server_error"}}`, ``},
 		{"o3 of an organization", has("stream"), 400,
 			said("Your organization must be verified to stream this model.", "stream",
 				"unsupported_value"), `"stream":false`},
@@ -112,8 +112,8 @@ func servers() []refusing {
 			said("Unsupported value: 'temperature' does not support 0.7 with this model. Only "+
 				"the default (1) value is supported.", "temperature", "unsupported_value"), ``},
 		{"Kimi", has("temperature"), 400, said("invalid temperature: only 1 is allowed for this model", "", ""), ``},
-		{"Claude behind a proxy", has("temperature"), 400, `{"error":{"message":"litellm.BadRequestError: AnthropicException - ` +
-			`{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"` + "`temperature`" +
+		{"Claude behind a proxy", has("temperature"), 400, `{"error":{"message":"litellm.BadRequestError: ` +
+			`AnthropicException - {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"` + "`temperature`" +
 			` is deprecated for this model.\"}}"}}`, ``},
 		{"top_p beside a temperature", has("top_p"), 400, said("top_p is not supported with this model", "top_p", ""), ``},
 		{"an unknown parameter", has("top_p"), 400, said("Unrecognized request argument supplied: top_p", "", ""), ``},
@@ -124,7 +124,8 @@ func servers() []refusing {
 			"See supported models", "response_format", ""), `"json_object"`},
 		{"no schema at all", has("response_format"), 400, said("json_schema and json_object are not supported",
 			"response_format", ""), ``},
-		{"an error in a stream", has("stream_options"), 200, `{"error":{"message":"unknown field stream_options","code":400}}`, ``},
+		{"an error in a stream", has("stream_options"), 200,
+			`{"error":{"message":"unknown field stream_options","code":400}}`, ``},
 		{"several parts", func(b map[string]any) bool {
 			return b["seed"] != nil || b["top_p"] != nil || b["temperature"] != nil
 		}, 400, said("seed, top_p and temperature are not supported", "", ""), ``},

@@ -57,7 +57,7 @@ const (
 // of less than 1,024 tokens.
 const minShared = 4 << 10
 
-// Options returns all that a request can have, before what the model refuses is left out.
+// options returns all that a request can have, before what the model refuses is left out.
 func (c *Caller) options(req *model.Request) Options {
 	o := Options{Temperature: req.Temperature, Seed: req.Seed, LimitName: c.LimitName, MaxOutput: req.MaxOutputTokens,
 		Stream: true, StreamUsage: true, Params: maps.Clone(c.Params)}

@@ -216,7 +216,8 @@ func ReadWhole(document []byte, into any, isAnswer func() bool) error {
 // some send without a name.
 func IsFault(event []byte) bool {
 	f, ok := model.ParseFault(event)
-	return ok && (f.Code != "" || strings.Contains(strings.ToLower(f.Type), "error") || bytes.Contains(event, []byte(`"detail"`)))
+	return ok && (f.Code != "" || strings.Contains(strings.ToLower(f.Type), "error") ||
+		bytes.Contains(event, []byte(`"detail"`)))
 }
 
 // Events returns the events of a stream that have data. An error is the last

@@ -105,7 +105,7 @@ func (c *Caller) Generate(ctx context.Context, req *model.Request,
 		}
 		resp, err := send(sent)
 		if err == nil {
-			return a.noted(ctx, resp, &sent), nil
+			return a.addNotes(ctx, resp, &sent), nil
 		}
 		var refused *refusedError
 		if !errors.As(err, &refused) {
@@ -268,8 +268,8 @@ func announce(ctx context.Context, req *model.Request, failed *model.Error) erro
 	return req.OnSend(ctx, "")
 }
 
-// noted keeps what the request found out, and adds what was not sent to the notes of an answer.
-func (a *attempt) noted(ctx context.Context, resp *model.Response, sent *Options) *model.Response {
+// addNotes keeps what the request found out, and adds what was not sent to the notes of an answer.
+func (a *attempt) addNotes(ctx context.Context, resp *model.Response, sent *Options) *model.Response {
 	full := a.c.options(a.req)
 	if full.Temperature != nil && sent.Temperature == nil {
 		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
@@ -286,15 +286,15 @@ func (a *attempt) noted(ctx context.Context, resp *model.Response, sent *Options
 		}
 	}
 	for _, f := range a.c.learn(ctx, a.found) {
-		if !isNoted(f.Part) {
+		if !hasNote(f.Part) {
 			resp.Notes = append(resp.Notes, noteOnce(f))
 		}
 	}
 	return resp
 }
 
-// isNoted reports whether answers without a part have a note of their own, or need none.
-func isNoted(part string) bool {
+// hasNote reports whether answers without a part have a note of their own, or need none.
+func hasNote(part string) bool {
 	return slices.Contains([]string{"tools", "cache_control", "seed", "json_object"}, part) ||
 		strings.HasPrefix(part, "temperature=") || strings.HasPrefix(part, "schema ") || strings.HasPrefix(part, partParam)
 }
@@ -310,15 +310,21 @@ var (
 	reStreamOptions = lazyregexp.New(`(?i)stream_options|include_usage`)
 	reStream        = lazyregexp.New(`(?i)\bstream(ing|ed)?\b|text/event-stream`)
 	reDeveloper     = lazyregexp.New(`(?i)developer`)
-	reSystem        = lazyregexp.New(`(?i)\bsystem['"` + "`" + `]? ?(role|message|prompt|instruction|is not)|\broles?\b.{0,40}\bsystem\b|` +
+	reSystem        = lazyregexp.New(`(?i)\bsystem['"` + "`" + `]? ?(role|message|prompt|instruction|` +
+		`is not)|\broles?\b.{0,40}\bsystem\b|` +
 		`roles? (must|should|need to) (be )?alternat|only user and assistant roles|developer (instruction|role|message)|` +
-		`messages\[0\]\.role|messages\.0\.role|(unexpected|unknown|invalid|unsupported) (message )?role|does not support system`)
+		`messages\[0\]\.role|messages\.0\.role|(unexpected|unknown|invalid|unsupported) (message )?role|` +
+		`does not support system`)
 	// reRefuses says that a field is not taken.
-	reRefuses = lazyregexp.New(`(?i)unsupported|not (yet )?(supported|permitted|allowed|available|enabled|accepted|recogni[sz]ed|` +
-		`implemented|compatible|valid)|(does|do)(n't| not) (support|accept|allow|take)|unrecogni[sz]ed|unknown|unexpected|unavailable|` +
-		`extra|deprecated|cannot (find|be)|must be verified|no such|disabled|incompatible|not_supported|invalid|only|不支持|未知|无效`)
+	reRefuses = lazyregexp.New(`(?i)unsupported|not (yet )?(supported|permitted|allowed|available|enabled|accepted|` +
+		`recogni[sz]ed|` +
+		`implemented|compatible|valid)|(does|do)(n't| not) (support|accept|allow|take)|unrecogni[sz]ed|unknown|unexpected|` +
+		`unavailable|` +
+		`extra|deprecated|cannot (find|be)|must be verified|no such|disabled|incompatible|not_supported|invalid|only|不支持|` +
+		`未知|无效`)
 	// reValue says that a field is taken, but not with this value.
-	reValue = lazyregexp.New(`(?i)invalid value|must be (one of|between|a |an |less|greater|at )|expected|supported values|` +
+	reValue = lazyregexp.New(`(?i)invalid value|must be (one of|between|a |an |less|greater|at )|expected|` +
+		`supported values|` +
 		`less than|greater than|out of range|should be`)
 )
 
