@@ -58,60 +58,80 @@ func (e *Engine) Window() int { return 0 }
 // req.System and the parameters of sampling mean nothing to it, and it uses no tokens. The error is
 // a [*model.Error]: [model.KindCanceled] when ctx ended.
 func (e *Engine) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
-	var index bytes.Buffer
-	offsets := make([]int64, len(req.Documents)+1)
-	err := textindex.Build(ctx, &index, func(yield func(textindex.Text, error) bool) {
-		for i, d := range req.Documents {
-			offsets[i+1] = offsets[i] + int64(len(d.Text))
-			if !yield(textindex.Text{Name: d.File, Offset: offsets[i], Text: d.Text}, nil) {
-				return
-			}
-		}
-	})
+	list := newDocuments(req.Documents)
+	hits, err := list.rank(ctx, req.Prompt, compared+e.cfg.TopK)
 	if ctx.Err() != nil {
 		return nil, model.Canceled(ctx)
 	}
-	var scores *textindex.Scores
-	if err == nil {
-		var x *textindex.Index
-		if x, err = textindex.Open(bytes.NewReader(index.Bytes()), int64(index.Len())); err == nil {
-			scores, err = x.Score(textindex.NewQuery(req.Prompt))
-		}
-	}
-	if err != nil {
-		return nil, &model.Error{Kind: model.KindFailed, Msg: Name, Err: err}
-	}
-	find := func(h textindex.Hit) (model.Document, string) {
-		i := sort.Search(len(req.Documents), func(i int) bool { return offsets[i+1] > h.Offset })
-		d := req.Documents[i]
-		at := h.Offset - offsets[i]
-		text := d.Text[at : at+int64(h.Length)]
-		before := d.Text[:at]
-		d.StartLine = max(d.StartLine, 1) + strings.Count(before, "\n")
-		if n := strings.LastIndexByte(before, '\n'); n >= 0 || at > 0 {
-			if d.StartColumn = len(before) - n; n < 0 && req.Documents[i].StartColumn > 0 {
-				d.StartColumn += req.Documents[i].StartColumn - 1
-			}
-			if d.StartColumn == 1 {
-				d.StartColumn = 0
-			}
-		}
-		d.Text = text
-		return d, text
-	}
-	hits, err := scores.Best(nil, compared+e.cfg.TopK, func(h textindex.Hit) (name, text string, err error) {
-		d, text := find(h)
-		return d.File, text, nil
-	})
 	if err != nil {
 		return nil, &model.Error{Kind: model.KindFailed, Msg: Name, Err: err}
 	}
 	found := make([]model.Citation, len(hits))
 	for i, h := range hits {
-		d, _ := find(h)
-		found[i] = Cite(d, h.Score)
+		found[i] = Cite(list.passage(h), h.Score)
 	}
 	return Response(req, Merge([][]model.Citation{found}, e.cfg.TopK)), nil
+}
+
+// documents are documents one behind another, with the offset of each.
+type documents struct {
+	list    []model.Document
+	offsets []int64
+}
+
+func newDocuments(list []model.Document) *documents {
+	d := &documents{list: list, offsets: make([]int64, len(list)+1)}
+	for i := range list {
+		d.offsets[i+1] = d.offsets[i] + int64(len(list[i].Text))
+	}
+	return d
+}
+
+// rank returns the n passages that fit a prompt best.
+func (d *documents) rank(ctx context.Context, prompt string, n int) ([]textindex.Hit, error) {
+	var index bytes.Buffer
+	err := textindex.Build(ctx, &index, func(yield func(textindex.Text, error) bool) {
+		for i := range d.list {
+			text := textindex.Text{Name: d.list[i].File, Offset: d.offsets[i], Text: d.list[i].Text}
+			if !yield(text, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	x, err := textindex.Open(bytes.NewReader(index.Bytes()), int64(index.Len()))
+	if err != nil {
+		return nil, err
+	}
+	scores, err := x.Score(textindex.NewQuery(prompt))
+	if err != nil {
+		return nil, err
+	}
+	return scores.Best(nil, n, func(h textindex.Hit) (name, text string, err error) {
+		p := d.passage(h)
+		return p.File, p.Text, nil
+	})
+}
+
+// passage returns a passage with its place in its document.
+func (d *documents) passage(h textindex.Hit) model.Document {
+	i := sort.Search(len(d.list), func(i int) bool { return d.offsets[i+1] > h.Offset })
+	p := d.list[i]
+	at := h.Offset - d.offsets[i]
+	before := p.Text[:at]
+	p.Text = p.Text[at : at+int64(h.Length)]
+	column := len(before) - strings.LastIndexByte(before, '\n')
+	lines := strings.Count(before, "\n")
+	if lines == 0 {
+		column += max(p.StartColumn, 1) - 1
+	}
+	p.StartLine = max(p.StartLine, 1) + lines
+	if p.StartColumn = column; column == 1 {
+		p.StartColumn = 0
+	}
+	return p
 }
 
 // Cite returns a passage as a citation.
