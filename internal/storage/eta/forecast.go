@@ -111,6 +111,10 @@ func (t *Timing) Remaining(running Running) (us float64, known bool) {
 	return longest, true
 }
 
+// overdue is the share of the duration of a task for which one is expected to run on that has taken
+// longer already.
+const overdue = 0.1
+
 // rounds returns the time that tasks of one duration take.
 func rounds(count, each, workers float64, running Running) float64 {
 	begun := min(float64(running.Tasks), count)
@@ -118,9 +122,9 @@ func rounds(count, each, workers float64, running Running) float64 {
 	switch {
 	case begun == 0:
 	case begun == count:
-		rest = max(each-float64(running.Newest), 0)
+		rest = max(each-float64(running.Newest), overdue*each)
 	default:
-		rest = max(each-float64(running.Elapsed)/float64(running.Tasks), 0)
+		rest = max(each-float64(running.Elapsed)/float64(running.Tasks), overdue*each)
 	}
 	return rest + each*math.Ceil((count-begun)/workers)
 }
