@@ -136,9 +136,7 @@ func slowLines(s *env.Stream, st *client.Status, now time.Time) string {
 	if slow := st.Slowest; slow != nil {
 		lines = append(lines, status.Slowest(slow.Task, slow.Prompt, now.Sub(slow.Since), slow.Model))
 	}
-	for _, pause := range st.Pauses {
-		lines = append(lines, "paused: "+pause)
-	}
+	lines = append(lines, st.Pauses...)
 	text := ""
 	for _, line := range lines {
 		text += "\n" + env.OneLine(line, s.Width)

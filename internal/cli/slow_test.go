@@ -58,7 +58,7 @@ func TestStatusNamesTheSlowest(t *testing.T) {
 		Pauses: []string{"openai:gpt-x: rate limit, waits 12s"}}
 	same(t, slowLines(s, status, now), `
 slowest: task-0012 "src/x.go␛[2J" 1m 30s in openai:gpt-x
-paused: openai:gpt-x: rate limit, waits 12s
+openai:gpt-x: rate limit, waits 12s
 `)
 	if got := slowLines(s, new(client.Status), now); got != "" {
 		t.Errorf("without anything slow it says %q", got)

@@ -154,7 +154,7 @@ const barWidth = 20
 func (m *model) slow() string {
 	var parts []string
 	if len(m.status.Pauses) > 0 {
-		parts = append(parts, m.state(perdure.Cancelled, "paused: "+human.OneLine(strings.Join(m.status.Pauses, "; "))))
+		parts = append(parts, m.state(perdure.Cancelled, human.OneLine(strings.Join(m.status.Pauses, "; "))))
 	}
 	gate := m.status.Gate
 	if gate != nil && gate.Run {
