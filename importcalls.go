@@ -111,8 +111,8 @@ func (st *treeStat) spendRecord(t *recordTask, cost int64) {
 	}
 }
 
-const sqlImportCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
-		open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens, cached_tokens,
+const sqlImportCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash,
+		open_tokens, open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens, cached_tokens,
 		estimated, cost_micros, ended_at)
 	VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 

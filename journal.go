@@ -463,7 +463,8 @@ func microsText(micros *int64) string {
 
 const (
 	callColumns = `id, task, tree, attempt, position, state, model, request_hash, response, data, error_kind, error, tries,
-		input_tokens, output_tokens, cached_tokens, estimated, cost_micros, started_at, ended_at, open_tokens, open_cost_micros`
+		input_tokens, output_tokens, cached_tokens, estimated, cost_micros, started_at, ended_at, open_tokens,
+		open_cost_micros`
 	sqlCall  = `SELECT ` + callColumns + ` FROM call WHERE id = $1`
 	sqlCalls = `SELECT ` + callColumns + ` FROM call WHERE task = $1 ORDER BY attempt, position, id`
 )

@@ -153,7 +153,7 @@ const unfinishedPercent = 99
 func (st *treeStat) forecast(p *Progress, now int64, running eta.Running) {
 	t := st.time()
 	if p.State.Terminal() || running.Tasks > 0 {
-		t.Tick(min(now, value(st.endedAt, now)), running.Tasks)
+		t.Tick(min(now, valueOr(st.endedAt, now)), running.Tasks)
 	}
 	p.WorkedSeconds = min(float64(t.Busy)/1e6, p.ElapsedSeconds)
 	if t.Open == 0 || p.State.Terminal() {
@@ -175,8 +175,8 @@ func (st *treeStat) forecast(p *Progress, now int64, running eta.Running) {
 	}
 }
 
-// value returns what a column that can be NULL holds, or a default.
-func value(n *int64, none int64) int64 {
+// valueOr returns what a column that can be NULL holds, or a default.
+func valueOr(n *int64, none int64) int64 {
 	if n == nil {
 		return none
 	}

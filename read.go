@@ -93,7 +93,7 @@ func (s *Store) FindTree(ctx context.Context, text string) (TreeID, error) {
 	case len(found) == 0:
 		return "", notFoundf(op, "no tree's ID begins with %q", text)
 	case len(found) > 1:
-		return "", ambiguous(op, text, found)
+		return "", ambiguousError(op, text, found)
 	}
 	return TreeID(found[0]), nil
 }
@@ -101,8 +101,8 @@ func (s *Store) FindTree(ctx context.Context, text string) (TreeID, error) {
 // shownMatches is how many of several matching IDs an error names.
 const shownMatches = 5
 
-// ambiguous returns the error about a text that several IDs begin with.
-func ambiguous(op, text string, found []string) error {
+// ambiguousError returns the error about a text that several IDs begin with.
+func ambiguousError(op, text string, found []string) error {
 	list, more := found[:min(len(found), shownMatches)], ""
 	if len(found) > shownMatches {
 		more = " and others"
@@ -142,7 +142,7 @@ func (s *Store) FindTask(ctx context.Context, id TaskID) (TaskID, error) {
 	case 1:
 		return only, nil
 	}
-	return 0, ambiguous(op, id.String(), found)
+	return 0, ambiguousError(op, id.String(), found)
 }
 
 // An ID of fewer digits has zeros before them, and is no beginning of another one.

@@ -55,14 +55,14 @@ func (a *app) ask(cmd *cobra.Command, f *runFlags, tree, prompt string) error {
 		return err
 	}
 	req := client.TreeRequest{Ask: perdure.TreeID(tree), Prompt: prompt, Name: f.name}
-	if req.Config, err = f.changed(a, cmd, l); err != nil {
+	if req.Config, err = f.changes(a, cmd, l); err != nil {
 		return err
 	}
 	return a.start(cmd.Context(), l, f, req)
 }
 
-// members are the members of a configuration that a flag sets, if they are not named like it.
-func members(flag string) []string {
+// configMembers returns the members of a configuration that a flag sets.
+func configMembers(flag string) []string {
 	switch flag {
 	case "sub-model":
 		return []string{"sub_model", "sub_models"}
@@ -82,8 +82,8 @@ func members(flag string) []string {
 	return []string{strings.ReplaceAll(flag, "-", "_")}
 }
 
-// changed returns the members of the configuration that flags set.
-func (f *runFlags) changed(a *app, cmd *cobra.Command, l *config.Loaded) (json.RawMessage, error) {
+// changes returns the members of the configuration that flags set.
+func (f *runFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (json.RawMessage, error) {
 	raw, err := f.encode(a, cmd, l, false)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (f *runFlags) changed(a *app, cmd *cobra.Command, l *config.Loaded) (json.R
 	}
 	var given []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		given = append(given, members(flag.Name)...)
+		given = append(given, configMembers(flag.Name)...)
 	})
 	if !env.Changed(cmd, "sub-model") {
 		given = slices.DeleteFunc(given, func(name string) bool { return name == "sub_model" })

@@ -25,7 +25,7 @@ func TestFlagsOfAFurtherQuestion(t *testing.T) {
 	}
 	a := newApp(env.Process{})
 	a.newAskCommand().Flags().VisitAll(func(f *pflag.Flag) {
-		for _, name := range members(f.Name) {
+		for _, name := range configMembers(f.Name) {
 			if !slices.Contains(names, name) && !slices.Contains(here, f.Name) {
 				t.Errorf("--%s changes %q, which the configuration does not have", f.Name, name)
 			}

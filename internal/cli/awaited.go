@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +18,8 @@ import (
 // awaitedFolder has an empty file for each tree whose answer was not printed yet.
 const awaitedFolder = "awaited"
 
-// awaitAnswer marks a tree as one whose answer is to be printed. Without the mark only
-// `perdure resume` without an argument does not print it.
+// awaitAnswer marks a tree as one whose answer is to be printed. `perdure resume` without an argument
+// prints the answers of marked trees.
 func awaitAnswer(b *env.Backend, id perdure.TreeID) {
 	dir := filepath.Join(b.Config.Dir, awaitedFolder)
 	if os.MkdirAll(dir, 0o700) == nil {
@@ -96,9 +97,9 @@ func (a *app) result(ctx context.Context, b *env.Backend, args []string) error {
 	}
 	if !tree.State.Terminal() {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "print result",
-			Msg: "tree \"" + string(id) + "\" has not ended",
-			Hint: "`perdure status " + string(id) + "` shows its progress, `perdure resume " + string(id) +
-				"` continues it if its process has ended"}
+			Msg: fmt.Sprintf("tree %q has not ended", id),
+			Hint: fmt.Sprintf("`perdure status %s` shows its progress, `perdure resume %[1]s` continues it if its process "+
+				"has ended", id)}
 	}
 	return a.printResult(ctx, b, id)
 }

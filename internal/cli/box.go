@@ -58,7 +58,7 @@ func statusBox(s *env.Stream, st *client.Status, is about) string {
 	line := func(label, value string) string { return env.Clip(env.Pad(label+":", 15)+" "+value, room) }
 	number := func(n int64) string { return env.PadLeft(fmt.Sprint(n), 6) }
 	body := []string{
-		line("Total Nodes", number(p.Total)+yet(p)),
+		line("Total Nodes", number(p.Total)+ofPlanned(p)),
 		line("Completed", number(p.Completed)+" ("+human.WholePercent(share(p.Completed, p.Total))+")"),
 		line("Running", number(p.Running)),
 	}
@@ -89,8 +89,8 @@ func statusBox(s *env.Stream, st *client.Status, is about) string {
 	return box(s, head, body)
 }
 
-// yet says of how many planned tasks those of a tree are.
-func yet(p *perdure.Progress) string {
+// ofPlanned returns how many tasks are planned, if these are more than there are.
+func ofPlanned(p *perdure.Progress) string {
 	switch {
 	case p.State.Terminal():
 		return ""

@@ -230,7 +230,7 @@ func takeUp(r *client.Result, p *perdure.Progress) string {
 		case l.Limit == limitNode: // how many tasks are enough is in the error of the task
 			higher = " with a higher " + l.Flag
 		default:
-			command += " " + l.Flag + " " + raised(l, r.MissingTotal, p)
+			command += " " + l.Flag + " " + higherLimit(l, r.MissingTotal, p)
 		}
 	}
 	return fmt.Sprintf("`%s`%s takes up the missing parts; `perdure tree %s` shows all tasks", command, higher, r.Tree)
@@ -242,9 +242,9 @@ const (
 	timeMargin  = 1.25
 )
 
-// raised returns the value of a flag with which the tree is expected to end: what the finished
+// higherLimit returns the value of a flag with which the tree is expected to end: what the finished
 // share of the work took, for all of it. It is twice the limit if that share is unknown.
-func raised(l perdure.LimitUse, missing int64, p *perdure.Progress) string {
+func higherLimit(l perdure.LimitUse, missing int64, p *perdure.Progress) string {
 	all := 2.0 // times what was used
 	known := p != nil && p.Planned != nil && p.Percent > 0
 	if known {

@@ -77,10 +77,10 @@ func (a *app) newBatchCommand() *cobra.Command {
 
 // checkOrder returns an error if the prompt stands before the glob.
 func (a *app) checkOrder(args []string) error {
-	_, isPath := os.Stat(a.Path(args[0]))
-	_, isSecond := os.Stat(a.Path(args[1]))
-	glob := strings.ContainsAny(args[1], "*?[") && !strings.Contains(args[1], " ")
-	if isPath == nil || !strings.Contains(args[0], " ") || isSecond != nil && !glob {
+	_, noFirst := os.Stat(a.Path(args[0]))
+	_, noSecond := os.Stat(a.Path(args[1]))
+	isGlob := strings.ContainsAny(args[1], "*?[") && !strings.Contains(args[1], " ")
+	if noFirst == nil || !strings.Contains(args[0], " ") || noSecond != nil && !isGlob {
 		return nil
 	}
 	return env.UsageError(fmt.Sprintf("perdure batch %q %q", args[1], args[0]),

@@ -135,7 +135,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		d.session = session
 		models.Lock = session.LockFile()
 	}
-	models.Answered = d.answered
+	models.Answered = d.hasAnswered
 	d.models = NewModels(models)
 	var err error
 	if d.notifiers, err = d.newNotifiers(); err != nil {
@@ -161,8 +161,8 @@ func (d *Daemon) assemble(ctx context.Context) error {
 // pauses returns what trees wait for: models, and indexes that are being built.
 func (d *Daemon) pauses() []string { return append(d.models.Waiting(), d.executor.Building()...) }
 
-// answered reports whether a model at an address answered in a tree of the store.
-func (d *Daemon) answered(ctx context.Context, name, baseURL string) bool {
+// hasAnswered reports whether a model at an address answered in a tree of the store.
+func (d *Daemon) hasAnswered(ctx context.Context, name, baseURL string) bool {
 	configs, err := d.store.AnsweredConfigs(ctx, name)
 	if err != nil {
 		d.log.Warn("read answered calls", "error", err)
@@ -352,7 +352,7 @@ type launcher struct{ d *Daemon }
 // Launch creates a tree, also in a process without a session; another process executes it
 // then.
 func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
-	run, err := l.d.further(ctx, &req)
+	run, err := l.d.runRequest(ctx, &req)
 	if err != nil {
 		return perdure.Tree{}, err
 	}
@@ -371,9 +371,9 @@ func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 	return l.d.executor.Launch(ctx, run)
 }
 
-// further returns the request for a run: that of a further question has the configuration of the
+// runRequest returns the request for a run: that of a further question has the configuration of the
 // tree that it names, with all models, others have the models of the daemon if they name none.
-func (d *Daemon) further(ctx context.Context, req *server.LaunchRequest) (rlm.LaunchRequest, error) {
+func (d *Daemon) runRequest(ctx context.Context, req *server.LaunchRequest) (rlm.LaunchRequest, error) {
 	run := launchRequest(req)
 	var err error
 	switch {
@@ -394,7 +394,7 @@ func launchRequest(req *server.LaunchRequest) rlm.LaunchRequest {
 
 // Estimate returns what a run takes.
 func (l launcher) Estimate(ctx context.Context, req server.LaunchRequest) (rlm.Estimate, error) {
-	run, err := l.d.further(ctx, &req)
+	run, err := l.d.runRequest(ctx, &req)
 	if err != nil {
 		return rlm.Estimate{}, err
 	}

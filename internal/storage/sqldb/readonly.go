@@ -13,7 +13,7 @@ import (
 // the index it reads the log if no other connection can have one, in this process's memory. Without
 // a log nothing but the file is read.
 func (db *DB) openReadOnly(ctx context.Context) error {
-	db.beSQLite()
+	db.useSQLite()
 	if _, err := os.Stat(db.cfg.Path); err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 func (db *DB) openSQLite(ctx context.Context) error {
-	db.beSQLite()
+	db.useSQLite()
 	dir := filepath.Dir(db.cfg.Path)
 	if err := checkFileSystem(dir); err != nil {
 		return err
@@ -66,7 +66,8 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	return db.connectSQLite(ctx)
 }
 
-func (db *DB) beSQLite() {
+// useSQLite sets the name and the types of SQLite.
+func (db *DB) useSQLite() {
 	db.Name = sqliteName
 	db.types = strings.NewReplacer("{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB", "{{compact}}", " WITHOUT ROWID")
 }
