@@ -114,8 +114,8 @@ func (a *attempt) documents(c fanout.Chunk, overlap int64, m *asked) ([]model.Do
 	return all, err
 }
 
-// unrepeated returns what of a range of the context the part before does not have.
-func (n *node) unrepeated(c fanout.Chunk) fanout.Chunk {
+// ownRange returns the part of a range of the context that the part before does not have.
+func (n *node) ownRange(c fanout.Chunk) fanout.Chunk {
 	overlap := min(n.Overlap, c.Length)
 	return fanout.Chunk{Off: c.Off + overlap, Length: c.Length - overlap}
 }

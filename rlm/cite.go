@@ -31,7 +31,7 @@ func (a *attempt) asksForQuotes(m *asked, docs []model.Document) bool {
 // the documents, and what was read for it. It returns the answer without the quotes.
 // Data of a model that ranks passages has citations already.
 func (a *attempt) cited(m *asked, req *model.Request, text string, data *Data) string {
-	docs := unrepeated(req.Documents)
+	docs := ownDocuments(req.Documents)
 	if m.ranked {
 		return text
 	}
@@ -48,8 +48,8 @@ func (a *attempt) cited(m *asked, req *model.Request, text string, data *Data) s
 	return text
 }
 
-// unrepeated returns the documents that no other part has.
-func unrepeated(docs []model.Document) []model.Document {
+// ownDocuments returns the documents that no other part has.
+func ownDocuments(docs []model.Document) []model.Document {
 	return slices.DeleteFunc(slices.Clone(docs), func(d model.Document) bool { return d.Repeated })
 }
 

@@ -91,7 +91,7 @@ const (
 	MergeBest = "best-of-n"
 	// MergeProgram begins the names of merges by a program: "exec:" and a command, which reads the
 	// results from its standard input, each with a newline at its end, and writes the result.
-	MergeProgram = "exec:"
+	MergeProgram = programScheme
 )
 
 // Inputs: what models that are programs read.

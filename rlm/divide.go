@@ -112,9 +112,9 @@ func (r *run) learnLimit(m *asked, err error, tokens int64) {
 // limitMargin is the part of a limit that requests use: text differs in tokens for a byte.
 const limitMargin = 0.85
 
-// fitting is the length of requests, in estimated tokens, that a model reads as it said itself; 0 if
-// it did not.
-func (r *run) fitting(m *asked) int64 {
+// learnedLimit returns the length of requests, in estimated tokens, that a model reads as it said
+// itself; 0 if it did not.
+func (r *run) learnedLimit(m *asked) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.fits[m.name]
@@ -148,14 +148,14 @@ func (a *attempt) divide(ctx context.Context, d *division) error {
 	if known := a.run.shortestRefused(d.m); known > 0 {
 		size = min(size, (known-d.frame)/2)
 	}
-	if fits := a.run.fitting(d.m); fits > 0 {
+	if fits := a.run.learnedLimit(d.m); fits > 0 {
 		size = min(size, fits-d.frame-min(int64(a.answerLimit()), fits/4)) // a long answer is limited to the rest
 	}
 	p := a.planning()
 	var parts chunks
 	for i, c := range a.reads() {
 		if i == 0 && a.run.cfg.hasMarkedParts() {
-			c = a.node.unrepeated(c)
+			c = a.node.ownRange(c)
 		}
 		cut, err := p.cut(max(size, d.least()), c)
 		if err != nil {

@@ -154,7 +154,7 @@ func (f *forecast) estimate(ctx context.Context) (Estimate, error) {
 		e.LeastCostUSD = dollars(f.sum.leastMicros)
 	}
 	if f.unknown {
-		f.bounded(&e)
+		f.addBounds(&e)
 		return e, nil
 	}
 	e.Calls, e.InputTokens, e.OutputTokens = &f.sum.calls, &f.sum.input, &f.sum.output
@@ -200,8 +200,8 @@ func (f *forecast) priced() bool {
 	return !f.unknown || len(f.uses) > 0
 }
 
-// bounded adds the bounds of a run whose plan is not known: those of its budgets.
-func (f *forecast) bounded(e *Estimate) {
+// addBounds adds the bounds of a run whose plan is not known: those of its budgets.
+func (f *forecast) addBounds(e *Estimate) {
 	cfg := &f.run.cfg
 	if cfg.BudgetCalls > 0 {
 		e.Calls = &cfg.BudgetCalls

@@ -355,7 +355,7 @@ func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 	if math.IsNaN(*c.MinScore) || math.IsInf(*c.MinScore, 0) {
 		bad("min_score", "%g is not a number", *c.MinScore)
 	}
-	if c.Judge == "" || !strings.HasPrefix(c.Judge, judgeProgram) && !strings.HasPrefix(c.Judge, judgeRule) {
+	if c.Judge == "" || !strings.HasPrefix(c.Judge, programScheme) && !strings.HasPrefix(c.Judge, judgeRule) {
 		if !(*c.MinScore >= 0 && *c.MinScore <= maxScore) {
 			bad("min_score", "%s is not between 0 and %d, the scores that a judge model gives", score.Text(*c.MinScore),
 				maxScore)

@@ -20,9 +20,8 @@ const (
 	// maxScore is the best score a judge model gives, and a rule that is true;
 	// the worst is 0. Programs and other rules have scales of their own.
 	maxScore = score.High
-	// judgeProgram and judgeRule begin the names of judges that are not models.
-	judgeProgram = "exec:"
-	judgeRule    = "rule:"
+	// judgeRule begins the names of judges that are rules.
+	judgeRule = "rule:"
 	// shownProblem bounds a value in a message.
 	shownProblem = 100
 	// maxCriteriaBytes bounds Config.Criteria.
@@ -63,7 +62,7 @@ func findJudge(res Resolver, cfg *Config) (*judge, error) {
 		return nil, fmt.Errorf("find judge %q: %w", j.name, err)
 	}
 	j.model = &asked{Model: m, name: j.name, quiet: true}
-	j.program = cfg.Judge != "" && strings.HasPrefix(j.name, judgeProgram)
+	j.program = cfg.Judge != "" && strings.HasPrefix(j.name, programScheme)
 	return j, nil
 }
 
@@ -202,7 +201,7 @@ func (c *Config) checkJudging(bad func(field, format string, args ...any)) {
 		bad("judge", "%s only quotes passages; name a model, exec:COMMAND or rule:EXPRESSION", extract.Name)
 	}
 	if c.Criteria != "" && (!c.judges() || strings.HasPrefix(c.Judge, judgeRule) ||
-		strings.HasPrefix(c.Judge, judgeProgram)) {
+		strings.HasPrefix(c.Judge, programScheme)) {
 		bad("criteria", "they need a judge that is a model")
 	}
 	if c.Samples < 0 || c.Samples > MaxSamples {

@@ -190,7 +190,7 @@ func (p *planning) treeSpec(root *node) (spec *perdure.TreeSpec, err error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.Root.Work = f.attempt(f.run.root, root).workOf()
+	spec.Root.Work = f.attempt(f.run.root, root).plannedWork()
 	return spec, nil
 }
 

@@ -41,8 +41,11 @@ func (c *Config) mergeOfParts() string {
 	return MergeSummarize
 }
 
+// programScheme begins the names of programs as models, judges and tools.
+const programScheme = "exec:"
+
 // isProgram reports whether a model, or the first one of a chain, is a program.
-func isProgram(name string) bool { return strings.HasPrefix(model.ChainNames(name)[0], judgeProgram) }
+func isProgram(name string) bool { return strings.HasPrefix(model.ChainNames(name)[0], programScheme) }
 
 // defaultMerge returns the merge of the parts of a task for which the configuration names none.
 func (c *Config) defaultMerge() string {

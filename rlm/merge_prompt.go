@@ -135,7 +135,7 @@ func (a *attempt) placeOf(c *child) (string, error) {
 	case n.File != "" && n.Whole:
 		return fmt.Sprintf("%q", clip.Bytes(n.File, maxInputFile)), nil
 	}
-	own := c.node.unrepeated(fanout.Chunk{Off: c.Context.Offset, Length: c.Context.Length})
+	own := c.node.ownRange(fanout.Chunk{Off: c.Context.Offset, Length: c.Context.Length})
 	places, more, err := a.run.reader.Places(own.Off, own.Length, shownPlaces)
 	if err != nil {
 		return "", damaged(err)
@@ -202,10 +202,10 @@ func programRequest(prompt, results string) *model.Request {
 	return &model.Request{Prompt: prompt, Documents: []model.Document{{Text: results}}, Layout: model.TextOnly}
 }
 
-// byProgram has a program make the result of those of the parts, which it reads one after another,
+// mergeByProgram has a program make the result of those of the parts, which it reads one after another,
 // each with a newline at its end. It runs once for the whole task, and once for each task of a
 // reduction tree; below, the results go up as they are.
-func (a *attempt) byProgram(ctx context.Context, m *merger, parts []part) (string, Data, error) {
+func (a *attempt) mergeByProgram(ctx context.Context, m *merger, parts []part) (string, Data, error) {
 	data := m.gather(parts)
 	var b strings.Builder
 	for _, t := range textsOf(parts) {

@@ -38,7 +38,7 @@ func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, 
 	defer stop()
 	switch {
 	case strings.HasPrefix(m.merge, MergeProgram):
-		return a.byProgram(timed, m, parts)
+		return a.mergeByProgram(timed, m, parts)
 	case m.ranked && (m.level || a.run.model(&a.l.Task).ranked):
 		// Passages are ranked together; what is written of them is for a model
 		// that writes.

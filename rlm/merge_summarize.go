@@ -46,13 +46,13 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 		data.Incomplete = true
 		data.addNotes([]string{whatEnded(err) + " before the results were summarized; they are put together as they are: " +
 			err.Error()})
-		return m.unmerged(parts), data, nil
+		return m.joinUnmerged(parts), data, nil
 	}
 	return text, data, err
 }
 
-// unmerged puts results together that no model could merge.
-func (m *merger) unmerged(parts []part) string {
+// joinUnmerged puts results together that no model could merge.
+func (m *merger) joinUnmerged(parts []part) string {
 	if m.marked { // equal results count
 		return dedupe.Concatenate(textsOf(parts))
 	}

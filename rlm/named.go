@@ -43,7 +43,7 @@ func (c *Config) checkSubModels(bad func(field, format string, args ...any)) {
 			bad(field, "the model is missing")
 		case c.Agents[name] != Agent{Model: m}:
 			bad(field, "there is a profile (agents) with this name")
-		case c.writesNothingAs(m):
+		case onlyRanks(m):
 			bad(field, "model %q quotes passages and answers no prompt", m)
 		}
 	}

@@ -175,9 +175,9 @@ func (b *logBlock) difference(d *engine.Done) *LogDifference {
 		return nil
 	}
 	if recorded := b.b.Result.FinalAnswer.Text; d.Final == nil {
-		return &LogDifference{What: "the final answer differs", Recorded: quoted(recorded), New: "none"}
+		return &LogDifference{What: "the final answer differs", Recorded: quoteLine(recorded), New: "none"}
 	} else if d.Final.Text != recorded {
-		return &LogDifference{What: "the final answer differs", Recorded: quoted(recorded), New: quoted(d.Final.Text)}
+		return &LogDifference{What: "the final answer differs", Recorded: quoteLine(recorded), New: quoteLine(d.Final.Text)}
 	}
 	return nil
 }
@@ -203,19 +203,19 @@ func (b *logBlock) exception(d *engine.Done) *LogDifference {
 	case d.Failure == nil && recorded == "":
 		return nil
 	case d.Failure == nil:
-		return &LogDifference{What: "the code raised no exception", Recorded: clipped(recorded), New: none}
+		return &LogDifference{What: "the code raised no exception", Recorded: clipLine(recorded), New: none}
 	case recorded == "" && !strings.Contains("\n"+stderr, "\n"+d.Failure.Type):
 		return &LogDifference{What: "the code raised an exception", Recorded: none, New: exceptionText(d.Failure)}
 	case strings.Contains("\n"+stderr, "\n"+d.Failure.Type),
 		strings.Contains(stderr, "."+d.Failure.Type+":"): // with the name of its module
 		return nil
 	}
-	return &LogDifference{What: "the code raised another exception", Recorded: clipped(recorded),
+	return &LogDifference{What: "the code raised another exception", Recorded: clipLine(recorded),
 		New: exceptionText(d.Failure)}
 }
 
 // exceptionText is an exception as Python prints it.
-func exceptionText(f *engine.Failure) string { return clipped(f.Type + ": " + f.Message) }
+func exceptionText(f *engine.Failure) string { return clipLine(f.Type + ": " + f.Message) }
 
 // exceptionIn returns the exception at the end of a logged standard error, "" if there is none. written is
 // what the code itself writes there.
@@ -277,16 +277,16 @@ func lineAt(lines []string, n, from int) string {
 	case n >= len(lines) || n == len(lines)-1 && lines[n] == "":
 		return "nothing"
 	case from > 0:
-		return quoted("…" + lines[n][from:])
+		return quoteLine("…" + lines[n][from:])
 	}
-	return quoted(lines[n])
+	return quoteLine(lines[n])
 }
 
-// quoted returns a text in quotes, clipped.
-func quoted(text string) string { return strconv.Quote(clipped(text)) }
+// quoteLine returns a text in quotes, clipped.
+func quoteLine(text string) string { return strconv.Quote(clipLine(text)) }
 
-// clipped returns the beginning of a text in one line.
-func clipped(text string) string {
+// clipLine returns the beginning of a text in one line.
+func clipLine(text string) string {
 	const most = 100
 	text, _, isMore := strings.Cut(text, "\n")
 	if isMore {

@@ -114,7 +114,7 @@ func findTeam(res Resolver, cfg *Config) (t team, err error) {
 	}
 	for _, name := range sortedNames(cfg.SubModels) { // a missing key shows at the start
 		if _, err := resolveModel(res, cfg.SubModels[name], cfg.modelOptions()); err != nil {
-			return t, titled("sub-model "+name, err)
+			return t, withTitle("sub-model "+name, err)
 		}
 	}
 	if t.tools, err = findTools(res, cfg); err != nil {
@@ -133,8 +133,8 @@ func findTeam(res Resolver, cfg *Config) (t team, err error) {
 	return t, err
 }
 
-// titled returns an error with what it is about.
-func titled(what string, err error) error {
+// withTitle returns an error with what it is about.
+func withTitle(what string, err error) error {
 	return &perdure.Error{Code: perdure.CodeOf(err), Op: what, Msg: err.Error(), Hint: perdure.HintOf(err)}
 }
 

@@ -35,10 +35,10 @@ func (c *Config) checkSearch(bad func(field, format string, args ...any)) {
 }
 
 // writesNothing reports whether the root's model only ranks passages.
-func (c *Config) writesNothing() bool { return c.writesNothingAs(c.Model) }
+func (c *Config) writesNothing() bool { return onlyRanks(c.Model) }
 
-// writesNothingAs reports whether a model only ranks passages.
-func (c *Config) writesNothingAs(name string) bool { return name == extract.Name }
+// onlyRanks reports whether a model only ranks passages.
+func onlyRanks(name string) bool { return name == extract.Name }
 
 // useSearch makes the root a search.
 func (p *planning) useSearch(root *node) error {

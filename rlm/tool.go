@@ -30,7 +30,6 @@ type Tool struct {
 const (
 	maxTools            = 50
 	maxDescriptionBytes = 4096
-	toolScheme          = "exec:"
 )
 
 // tool is a tool of a run.
@@ -59,7 +58,7 @@ func (c *Config) checkTools(bad func(field, format string, args ...any)) {
 			continue
 		}
 		field := func(f string) string { return "tools." + name + "." + f }
-		if rest, ok := strings.CutPrefix(t.Command, toolScheme); !ok || strings.TrimSpace(rest) == "" {
+		if rest, ok := strings.CutPrefix(t.Command, programScheme); !ok || strings.TrimSpace(rest) == "" {
 			bad(field("command"), "%q is not exec:COMMAND", t.Command)
 		}
 		checkText(bad, field("command"), t.Command, maxModelNameBytes)
@@ -146,7 +145,7 @@ func findTools(res Resolver, cfg *Config) (map[string]*tool, error) {
 		opt.Tries, opt.Cache = 1, false // it can change something, and what it returns can change
 		m, err := resolveModel(res, t.Command, opt)
 		if err != nil {
-			return nil, titled("tool "+name, err)
+			return nil, withTitle("tool "+name, err)
 		}
 		m.quiet, m.tool = true, name
 		one := &tool{Tool: t, name: name, by: m}
@@ -166,7 +165,7 @@ func (t *tool) schema() json.RawMessage {
 	return t.shape.JSON()
 }
 
-// describe returns the tools as the model of a REPL reads of them.
+// describeTools returns the tools as the model of a REPL reads of them.
 func (t team) describeTools() (all []turn.Tool) {
 	for _, name := range sortedNames(t.tools) {
 		one := t.tools[name]

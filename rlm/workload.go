@@ -23,8 +23,8 @@ func (w *workload) add(depth int, tasks, calls int64) {
 
 func (w *workload) work() *perdure.Work { return &perdure.Work{Levels: w.levels, Open: w.open} }
 
-// workOf returns the planned work of a task and of those below it.
-func (a *attempt) workOf() *perdure.Work {
+// plannedWork returns the planned work of a task and of those below it.
+func (a *attempt) plannedWork() *perdure.Work {
 	w := &workload{}
 	a.addWork(w, 0)
 	return w.work()

@@ -1,14 +1,15 @@
 package turn
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
-// called takes a call of a tool that the current line begins, or has behind text, if it is one.
-func (s *scanner) called() bool {
+// takeCall takes a call of a tool that the current line begins, or has behind text, if it is one.
+func (s *scanner) takeCall() bool {
 	line, _ := s.current()
 	at := firstMark(line)
 	if at < 0 {
@@ -49,25 +50,17 @@ func (s *scanner) readers(text string) []func(string) (call, int) {
 // take takes the code of a call.
 func (s *scanner) take(c call, line int) {
 	if !c.runs() {
-		s.skip(firstOf(c.language, c.name))
+		s.skip(cmp.Or(c.language, c.name))
 		return
 	}
 	s.add(c.code, line, false)
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // marks are how calls of tools begin in a line. A JSON object begins the line itself.
 func marks() []string {
 	return []string{"<function_calls>", "<function=", "<invoke", "<tool_call", "<｜DSML｜", "<｜tool", "<|tool_call",
 		"<|python_tag|>", "[TOOL_CALLS]", "<|channel|>", "<execute", "<python>", "<repl>", "<tool_code>",
-		"<code_interpreter>",
-		"<minimax:tool_call>", "<code>"}
+		"<code_interpreter>", "<minimax:tool_call>", "<code>"}
 }
 
 // firstMark returns where a call of a tool can begin in a line, -1 if nowhere.
@@ -426,7 +419,7 @@ func (s *scanner) readSection(text string) (c call, length int) {
 		"<|tool_call_begin|>"} {
 		inside = strings.TrimPrefix(inside, token)
 	}
-	if len(inside) == len(text) || inside[:0] != "" || strings.HasPrefix(text, "\n") {
+	if len(inside) == len(text) || strings.HasPrefix(text, "\n") {
 		return c, 0
 	}
 	body, n := until(inside, "<｜tool▁call▁end｜>", "<|tool_call_end|>")
@@ -485,7 +478,7 @@ func (s *scanner) readElement(text string) (c call, length int) {
 			return c, 0
 		}
 		code := strings.Trim(inside[:end], "\n")
-		if o := openingOf(clipLine(code)); o != nil { // a fence within the element
+		if o := openingOf(firstLine(code)); o != nil { // a fence within the element
 			return c, 0
 		}
 		return call{name: "python", code: code}, len(text) - len(inside) + end + len("</"+name+">")
@@ -493,7 +486,7 @@ func (s *scanner) readElement(text string) (c call, length int) {
 	return c, 0
 }
 
-func clipLine(text string) string {
+func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }

@@ -41,7 +41,7 @@ func (p *Profile) parseWide(reply string) Reply {
 	s := &scanner{profile: p, text: strings.ReplaceAll(reply, "\r\n", "\n"), line: 1,
 		hasFinal: strings.Contains(reply, "FINAL")}
 	for s.at < len(s.text) {
-		if !s.fenced() && !s.called() {
+		if !s.takeFence() && !s.takeCall() {
 			s.passLine()
 		}
 	}

@@ -45,7 +45,8 @@ In the REPL there are:
 	if p.advises {
 		fmt.Fprintf(&b, subCallAdvice, digits(min(f.SubCallBytes, wellRead)))
 	}
-	b.WriteString(`A sub-call that fails returns a text that begins with "Error:". Work in steps: look at the context first (its length, its ` +
+	b.WriteString(`A sub-call that fails returns a text that begins with "Error:". Work in steps: look at the context first ` +
+		`(its length, its ` +
 		`beginning, its structure), then decide how to divide it, ask about the parts in batches, check what came back, and ` +
 		`combine it in code. Count and compare in code, not in your head. Keep results in variables: after an exception, what ` +
 		`was set before it is still there.

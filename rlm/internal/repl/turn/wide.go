@@ -182,8 +182,8 @@ func (s *scanner) read(o *opening, from int, aware bool) (b body, complete bool)
 	return body{code.String(), len(s.text), true}, !state.inString()
 }
 
-// fenced takes a block in a fence, if the current line opens one.
-func (s *scanner) fenced() bool {
+// takeFence takes a block in a fence, if the current line opens one.
+func (s *scanner) takeFence() bool {
 	line, next := s.current()
 	o := openingOf(line)
 	if o == nil {

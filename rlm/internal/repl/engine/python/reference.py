@@ -21,13 +21,13 @@ class Reference(Engine):
     NONE = ("input", "eval", "exec", "compile", "globals", "locals")
     ABSENT = (
         "frozenset", "aiter", "anext", "breakpoint", "copyright", "credits", "exit", "quit", "help", "license",
-        "Ellipsis", "NotImplemented", "__build_class__", "__debug__", "__doc__", "__loader__", "__name__", "__package__",
-        "__spec__",
+        "Ellipsis", "NotImplemented", "__build_class__", "__debug__", "__doc__", "__loader__", "__name__",
+        "__package__", "__spec__",
     )
     EXCEPTIONS = (
         "BaseException", "Exception", "ArithmeticError", "AssertionError", "AttributeError", "FileNotFoundError",
-        "IOError", "ImportError", "IndexError", "KeyError", "LookupError", "NameError", "NotImplementedError", "OSError",
-        "RuntimeError", "StopIteration", "TypeError", "ValueError", "Warning",
+        "IOError", "ImportError", "IndexError", "KeyError", "LookupError", "NameError", "NotImplementedError",
+        "OSError", "RuntimeError", "StopIteration", "TypeError", "ValueError", "Warning",
     )
 
     def __init__(self, link, init):

@@ -691,7 +691,8 @@ class Engine:
         changed, gone = self.changes()
         done = {
             "output": self.output.text(), "output_bytes": self.output.bytes, "output_sha256": self.output.hash.hexdigest(),
-            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": self.draft(), "errors": self.errors_text(),
+            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": self.draft(),
+            "errors": self.errors_text(),
         }
         self.link.send({"type": "done", "done": done})
 

@@ -50,8 +50,7 @@ func (in *interpreter) takeHelpers() starlark.StringDict {
 		}
 	}
 	for _, name := range []string{"budget", "files", "search", "grep", "lines", "cite", "done", "math", "re", "json",
-		"sum", "round",
-		"map", "filter"} {
+		"sum", "round", "map", "filter"} {
 		helpers[name] = in.reserved[name]
 		delete(in.reserved, name)
 	}
