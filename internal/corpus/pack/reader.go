@@ -194,7 +194,8 @@ func (r *Reader) span(file string, start, end int) (from, to int64, err error) {
 // Range returns lines from start on, counted from 1, of a file as a document, the first one from the
 // character on that has the byte of a column, counted from 1: at most lines lines and about most
 // bytes, cut at the end of a line, or between runes in a line that is longer. The errors are those
-// of [Reader.Lines]; that of a column behind the end of the line wraps [ErrRange].
+// of [Reader.Lines]; that of a column behind the end of the line wraps [ErrRange]. The document is
+// empty for the column behind the last byte of the file.
 func (r *Reader) Range(file string, start, column, lines int, most int64) (model.Document, error) {
 	f, ok := r.File(file)
 	if !ok {
@@ -249,7 +250,10 @@ func (r *Reader) inLine(f File, begin, before int64, line, column int) (from int
 		}
 	}
 	at := begin + int64(column) - 1
-	if at >= end {
+	switch {
+	case at == end && end == f.End(): // behind the last byte of the file there is no text
+		return at, column, nil
+	case at >= end:
 		return 0, 0, fmt.Errorf("read pack: %q line %d, which has %d bytes, from column %d: %w", f.Name, line, end-begin,
 			column, ErrRange)
 	}

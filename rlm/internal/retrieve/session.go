@@ -312,6 +312,11 @@ func (s *Session) list(name string, room int) {
 	s.add(section{text: list.String(), kind: listing})
 }
 
+// writeBehind says that a column is behind the end of a line.
+func (s *Session) writeBehind(line int, file string, column int) {
+	s.write("(line %d of %q ends before byte %d)\n", line, file, column)
+}
+
 // read shows lines of a file.
 func (s *Session) read(r Request, room int) error {
 	start := max(r.Start, 1)
@@ -329,7 +334,7 @@ func (s *Session) read(r Request, room int) error {
 	case errors.Is(err, pack.ErrRange):
 		f, _ := s.cfg.Reader.File(name)
 		if r.Column > 0 && int64(start) <= f.Lines {
-			s.write("(line %d of %q ends before byte %d)\n", start, name, r.Column)
+			s.writeBehind(start, name, r.Column)
 			return nil
 		}
 		s.write("(%q has %s)\n", name, human.Count(f.Lines, "line"))
@@ -338,6 +343,10 @@ func (s *Session) read(r Request, room int) error {
 		return err
 	}
 	f, _ := s.cfg.Reader.File(name)
+	if d.Text == "" && r.Column > 0 {
+		s.writeBehind(start, name, r.Column)
+		return nil
+	}
 	end := d.EndLine()
 	cut := !strings.HasSuffix(d.Text, "\n") && (int64(end) < f.Lines || int64(len(d.Text)) >= most)
 	s.show(excerpt{Document: d, cut: cut})

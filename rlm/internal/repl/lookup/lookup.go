@@ -296,6 +296,9 @@ func (c *Context) linesFrom(a *arguments) (string, error) {
 		return "", problemf("there is no file %q", a.File)
 	case errors.Is(err, pack.ErrRange):
 		f, _ := c.Reader.File(a.File)
+		if a.First >= 1 && int64(a.First) <= f.Lines {
+			return "", problemf("line %d of %q ends before column %d", a.First, a.File, a.Column)
+		}
 		return "", problemf("%q has no line %d, but %d lines", a.File, a.First, f.Lines)
 	}
 	return strings.TrimSuffix(d.Text, "\n"), err

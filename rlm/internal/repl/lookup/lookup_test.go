@@ -118,8 +118,9 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("%+v", passages)
 	}
 	for args, want := range map[string]string{`{"file":"none","first":1,"last":1,"column":9}`: "there is no file",
-		`{"file":"s.jsonl","first":9,"last":9,"column":9}`: "has no line 9",
-		`{"file":"s.jsonl","first":2,"last":1,"column":9}`: "is before"} {
+		`{"file":"s.jsonl","first":9,"last":9,"column":9}`:        "has no line 9",
+		`{"file":"s.jsonl","first":1,"last":1,"column":99999999}`: "ends before column 99999999",
+		`{"file":"s.jsonl","first":2,"last":1,"column":9}`:        "is before"} {
 		if _, err := c.Call(t.Context(), "lines", json.RawMessage(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
