@@ -87,7 +87,7 @@ func tools(b *Bench) {
 		"len(search('w')))", "text [^1] 1\n", Text("text"),
 		Text("[^1]"), list)
 	b.wants("grep", `{"regex":"x","glob":"**","k":2}`, "files", `{"glob":"**"}`, "budget", `{}`,
-		"lines", `{"file":"a","first":1,"last":2}`, "cite", `{"file":"a","first":1,"last":2}`, "search",
+		"lines", `{"file":"a","first":1,"last":2,"column":1}`, "cite", `{"file":"a","first":1,"last":2}`, "search",
 		`{"query":"w","k":10}`)
 }
 
