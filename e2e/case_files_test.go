@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,19 +37,7 @@ func TestFilesOfAnyEncodingReachTheModelAsText(t *testing.T) {
 // runUntrusted runs the program without the trust that the tests have.
 func runUntrusted(t *testing.T, dir string, args ...string) caseRun {
 	t.Helper()
-	program, err := programFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PERDURE_TRUST=", "XDG_CONFIG_HOME="+t.TempDir())
-	var stdout, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		t.Fatal(err)
-	}
-	return caseRun{stdout: stdout.String(), stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}
+	return runCaseIn(t, dir, []string{"PERDURE_TRUST=", "XDG_CONFIG_HOME=" + t.TempDir()}, args...)
 }
 
 // TestFileThatIsNoTextIsRefused proves that a named file which cannot be read as text is bad input

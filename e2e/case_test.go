@@ -22,13 +22,19 @@ type caseRun struct {
 // runCase runs the program in a folder, without a terminal.
 func runCase(t *testing.T, dir string, args ...string) caseRun {
 	t.Helper()
+	return runCaseIn(t, dir, []string{"OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k"}, args...)
+}
+
+// runCaseIn is runCase with variables of the environment in addition to those of the test.
+func runCaseIn(t *testing.T, dir string, env []string, args ...string) caseRun {
+	t.Helper()
 	program, err := programFile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k")
+	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
