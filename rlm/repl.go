@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -112,7 +113,7 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 			err := a.leave(c, func() error { return a.l.Release(ctx) })
 			return err == nil, err
 		}
-		if c.number == a.node.Repl.Turns {
+		if c.number == a.node.Repl.Turns || c.isIdle() {
 			return false, a.lastAnswer(ctx, c)
 		}
 		if err := a.nextReply(ctx, c); err != nil {
@@ -151,8 +152,8 @@ func (c *console) takeReply(text string) {
 	case f.Name && c.vars[f.Text].Name != "":
 		c.blocks = []string{finalVar(f)}
 		c.notes = append(c.notes, fmt.Sprintf("the reply FINAL(%s) was read as FINAL_VAR: there is such a variable", f.Text))
-	case c.profile.KeepsNames() && f.MissingName() != "":
-		c.remarks = append(c.remarks, f.MissingName())
+	case c.profile.KeepsNames() && f.MissingName(c.replies()) != "":
+		c.remarks = append(c.remarks, f.MissingName(c.replies()))
 	default:
 		c.final = &engine.Final{Text: f.Text, By: "FINAL"}
 	}
@@ -217,6 +218,12 @@ func (a *attempt) endTurn(c *console) {
 	facts.Turns = turns
 	number, q := c.number-after, turn.Further{}
 	q, further := a.questionAfter(c.number)
+	if c.idle++; further || len(c.outcomes) > 0 || number <= 0 {
+		c.idle = 0
+	}
+	if c.isIdle() {
+		facts.Turns = number
+	}
 	if further {
 		c.asked, c.question = c.number, q.Question
 	}
@@ -232,14 +239,35 @@ func (a *attempt) endTurn(c *console) {
 	c.blocks, c.outcomes = nil, nil
 }
 
+// replies yields the replies of the model so far.
+func (c *console) replies() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range c.messages {
+			if c.messages[i].Reply && !yield(c.messages[i].Text) {
+				return
+			}
+		}
+	}
+}
+
+// isIdle reports whether so many replies in a row had no code that further ones hardly have any.
+func (c *console) isIdle() bool {
+	const most = 5
+	return c.profile.KeepsNames() && c.idle >= most
+}
+
 // lastAnswer asks for an answer without code after the last turn.
 func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
 	text, err := a.askTurn(ctx, c)
 	if err != nil {
 		return err
 	}
-	c.notes = append(c.notes, fmt.Sprintf("the answer was asked for after %s, in which no code had set one (see "+
-		"--repl-turns)", human.Count(c.number, "turn")))
+	note := fmt.Sprintf("the answer was asked for after %s, in which no code had set one (see --repl-turns)",
+		human.Count(c.number, "turn"))
+	if c.isIdle() {
+		note = fmt.Sprintf("the answer was asked for after %d replies in a row without code", c.idle)
+	}
+	c.notes = append(c.notes, note)
 	r := c.profile.Parse(text)
 	f := &engine.Final{Text: strings.TrimSpace(text), By: "the last reply"}
 	if c.profile.KeepsNames() {
@@ -264,7 +292,7 @@ func (a *attempt) finishLast(ctx context.Context, c *console, f *engine.Final, r
 			f.Text, f.Value = text, v.Value
 		case (named.Variable || named.Name) && known && v.Value != nil:
 			f.Text, f.Value = string(v.Value), v.Value
-		case named.Variable, named.MissingName() != "", named.Name && known:
+		case named.Variable, named.MissingName(c.replies()) != "", named.Name && known:
 			ok = false
 		}
 	}

@@ -46,6 +46,8 @@ type console struct {
 	vars     map[string]engine.Var
 	versions map[string]perdure.MutationID
 	notes    []string
+	// idle counts the last replies in a row without code.
+	idle int
 	// journal is what the journal has of the requests for replies, inCode how many messages of the
 	// conversation the engine has as the variable history.
 	journal *turnJournal

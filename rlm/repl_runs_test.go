@@ -52,6 +52,8 @@ func TestReplRuns(t *testing.T) {
 		{"a reply without anything", turns(ok, "I think.", block("FINAL('done')")), "done", nil, ""},
 		{"turns run out", turns("- {match: 'The turns are over', text: \"FINAL(at last)\"}\n"+ok, block("x = 1"),
 			block("x = 2")), "at last", M{"repl_turns": 2}, "after 2 turns"},
+		{"replies without code", turns("- {match: 'The turns are over', text: \"FINAL(at last)\"}\n"+ok, block("x = 1"),
+			"I think.", "So.", "Well.", "It is.", "It is."), "at last", nil, "after 5 replies in a row without code"},
 		{"failed sub-calls", turns("- {match: '^q bad', repeat: -1, status: 400, message: no}\n"+ok,
 			block("r = llm_query_batched(['q good', 'q bad', 'q fine'])", "FINAL([s[:6] for s in r])")),
 			"['ok', 'Error:', 'ok']", nil, ""},

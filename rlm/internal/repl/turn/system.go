@@ -212,6 +212,9 @@ func (p *Profile) After(f *Facts, turn int, d Done) string {
 	if len(d.Outcomes) == 0 {
 		b.WriteString("There was no code in a block and no final answer in your reply.\n")
 	}
+	if len(d.Outcomes) == 0 && len(d.Notes) == 0 && p.wide && turn < f.Turns {
+		b.WriteString("Code is run in a block from ```repl to ```. An answer in text is a line FINAL(the answer).\n")
+	}
 	p.done(&b, &d)
 	switch left := f.Turns - turn; {
 	case left > 1:

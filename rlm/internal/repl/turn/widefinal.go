@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -102,12 +103,40 @@ func isVariableWord(name string) bool {
 }
 
 // MissingName returns the note for a final that has the name of no variable, empty if the name can be
-// the answer.
-func (f *Final) MissingName() string {
-	if f.Name && isVariableWord(f.Text) {
+// the answer. A name that one of the replies so far assigns is that of a variable, whose code did not run
+// or failed.
+func (f *Final) MissingName(replies iter.Seq[string]) string {
+	if !f.Name {
+		return ""
+	}
+	if isVariableWord(f.Text) {
 		return noteName
 	}
+	for reply := range replies {
+		if assigns(reply, f.Text) {
+			return noteName
+		}
+	}
 	return ""
+}
+
+// assigns reports whether a line of a reply assigns a value to a name.
+func assigns(reply, name string) bool {
+	for line := range strings.Lines(reply) {
+		line = strings.TrimLeft(line, " \t>.")
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok {
+			continue
+		}
+		rest = strings.TrimLeft(rest, " \t")
+		if len(rest) > 1 && strings.ContainsRune("+-*/|&", rune(rest[0])) {
+			rest = rest[1:]
+		}
+		if strings.HasPrefix(rest, "=") && !strings.HasPrefix(rest, "==") {
+			return true
+		}
+	}
+	return false
 }
 
 var (
