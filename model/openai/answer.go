@@ -166,7 +166,7 @@ func (a *answer) call(raw json.RawMessage, whole bool) error {
 
 // ReadEvents reads a streamed reply.
 func (a *answer) ReadEvents(list iter.Seq2[sse.Event, error]) error {
-	events := 0
+	inForm := false // whether any event has the form of the protocol
 	for e, err := range list {
 		if bytes.HasPrefix(e.Data, []byte("[DONE]")) {
 			return nil
@@ -181,7 +181,7 @@ func (a *answer) ReadEvents(list iter.Seq2[sse.Event, error]) error {
 		case err != nil:
 			return err
 		}
-		events++
+		inForm = inForm || c.Choices != nil || strings.HasPrefix(c.Object, "chat.completion")
 		if err := a.add(&c, false); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (a *answer) ReadEvents(list iter.Seq2[sse.Event, error]) error {
 	switch {
 	case a.ended:
 		return nil
-	case events == 0:
+	case !inForm:
 		return wire.ErrNotAnswer
 	}
 	return wire.ErrNoEnd

@@ -123,6 +123,12 @@ func TestFormsOfReplies(t *testing.T) {
 		{"a page", "<!DOCTYPE html><title>Sign in</title>", "", model.KindUnavailable},
 		{"a line of text", "upstream connect error", "", model.KindUnavailable},
 		{"nothing", "", "", model.KindUnavailable},
+		{"a stream of another protocol", lines("\n", `{"message":{"role":"assistant","content":"43"},"done":false}`,
+			`{"message":{"role":"assistant","content":"."},"done":true}`), "", model.KindUnavailable},
+		{"events of another protocol", lines("\n\n", `data: {"token":"43"}`, `data: {"token":"."}`), "",
+			model.KindUnavailable},
+		{"a stream cut behind its first event", lines("\n\n", `data: {"id":"","object":"","choices":[]}`), "",
+			model.KindCut},
 	}
 	for _, test := range tests {
 		for _, kind := range []string{"text/event-stream", "application/json", "text/plain; charset=utf-8", ""} {
