@@ -37,7 +37,7 @@ func (a *app) newRunCommand() *cobra.Command {
 			perdure run "Summarize the incident" --context "logs/*.txt" --model openai:gpt-4o
 			git log -p | perdure run "What changed in the API?" --context - --model "exec:ollama run llama3"`,
 		GroupID: env.GroupRun,
-		Args:    env.Arguments(1, 1, "one prompt"),
+		Args:    a.checkPrompt,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[0], Name: f.name}, false)
 		},
@@ -45,6 +45,27 @@ func (a *app) newRunCommand() *cobra.Command {
 	f.registerContext(cmd)
 	f.register(a, cmd)
 	return cmd
+}
+
+// checkPrompt checks that there is one prompt. Files next to it were meant as the context: the flag was left out,
+// or the shell has expanded a pattern behind it.
+func (a *app) checkPrompt(cmd *cobra.Command, args []string) error {
+	var prompts, files []string
+	for _, arg := range args {
+		if _, err := os.Stat(a.Path(arg)); err == nil {
+			files = append(files, arg)
+		} else {
+			prompts = append(prompts, arg)
+		}
+	}
+	if len(prompts) != 1 || len(files) == 0 {
+		return env.Arguments(1, 1, "one prompt")(cmd, args)
+	}
+	hint := fmt.Sprintf("perdure run %q --context %q", prompts[0], files[0])
+	if len(files) > 1 {
+		hint += " and so on, or --context 'PATTERN' in quotes"
+	}
+	return env.UsageError(hint, "a file is read with --context: %q is no prompt", files[0])
 }
 
 // registerContext adds the flag of the context.

@@ -13,6 +13,7 @@ import (
 func TestUsageErrorsAsJSON(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
+	p.write("usage.txt", "text")
 	for _, tt := range []struct {
 		args []string
 		hint string
@@ -23,6 +24,10 @@ func TestUsageErrorsAsJSON(t *testing.T) {
 		{[]string{"run", "--json=true", "--modle", "x", "y"}, "did you mean --model?"},
 		{[]string{"run", "--modle", "x", "--json=false", "--json=1"}, "did you mean --model?"},
 		{[]string{"reort", "x", "--json"}, `did you mean "perdure report"?`},
+		{[]string{"run", "--json", "What is it?", "usage.txt"}, `run "What is it?" --context "usage.txt"`},
+		{[]string{"run", "--json", "usage.txt", "What is it?"}, `run "What is it?" --context "usage.txt"`},
+		{[]string{"run", "--json", "What is it?", "-c", "first", "usage.txt", "usage.txt"}, "PATTERN' in quotes"},
+		{[]string{"run", "--json", "what", "is", "it"}, "quote an argument of several words"},
 		{[]string{"run", "--json", "What is it?"}, "name files or folders with --context"},
 	} {
 		stdout, stderr := p.run(env.StatusUsage, tt.args...)
