@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/trajectory"
 )
@@ -67,10 +67,15 @@ func (b *logBlock) run(ctx context.Context, seed uint64) (*LogDifference, error)
 	return b.difference(done), nil
 }
 
+var (
+	reMissingName = lazyregexp.New(`NameError: name '(FINAL_VAR|SHOW_VARS|llm_query_batched|rlm_query|rlm_query_batched)' is`)
+	reAddress     = lazyregexp.New(` at 0x[0-9a-fA-F]+`)
+	reException   = lazyregexp.New(`^[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Iteration|Warning|Group|Timeout)(:|$)`)
+)
+
 // withoutNames returns code that removes a function which the version that wrote the log did not have.
 func withoutNames(stderr string) string {
-	found := regexp.MustCompile(`NameError: name '(FINAL_VAR|SHOW_VARS|llm_query_batched|rlm_query|rlm_query_batched)' is`).
-		FindStringSubmatch(stderr)
+	found := reMissingName().FindStringSubmatch(stderr)
 	if found == nil {
 		return ""
 	}
@@ -184,7 +189,7 @@ func (b *logBlock) difference(d *engine.Done) *LogDifference {
 
 // withoutAddresses returns a text with the addresses of objects as the engine prints them.
 func withoutAddresses(text string) string {
-	return regexp.MustCompile(` at 0x[0-9a-fA-F]+`).ReplaceAllString(text, " at 0x0")
+	return reAddress().ReplaceAllString(text, " at 0x0")
 }
 
 // exception compares the exceptions. The messages of one exception are not compared: they depend on the
@@ -220,14 +225,13 @@ func exceptionText(f *engine.Failure) string { return clipLine(f.Type + ": " + f
 // exceptionIn returns the exception at the end of a logged standard error, "" if there is none. written is
 // what the code itself writes there.
 func exceptionIn(stderr, written string) string {
-	named := regexp.MustCompile(`^[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt|Iteration|Warning|Group|Timeout)(:|$)`)
 	rest, isKnown := strings.CutPrefix(withoutAddresses(stderr), written)
 	lines := strings.Split(strings.TrimSpace(rest), "\n")
 	if isKnown && !strings.Contains(rest, "Traceback (most recent call last)") {
 		return lines[0]
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
-		if named.MatchString(lines[i]) {
+		if reException().MatchString(lines[i]) {
 			return lines[i]
 		}
 	}

@@ -92,6 +92,9 @@ func (p *LogImport) Import(ctx context.Context) ([]LogRecord, error) {
 	return out, nil
 }
 
+// maxLogBytes is the longest log that is imported, as text: a short one can be compressed data of a very long one.
+const maxLogBytes = 4 << 30
+
 // copyDecoded copies a log as UTF-8 to a temporary file.
 func copyDecoded(log io.Reader) (text *os.File, size int64, err error) {
 	source, err := trajectory.Decode(log)
@@ -101,7 +104,10 @@ func copyDecoded(log io.Reader) (text *os.File, size int64, err error) {
 	if text, err = os.CreateTemp("", "perdure-log-"); err != nil {
 		return nil, 0, fmt.Errorf("copy log: %w", err)
 	}
-	size, err = io.Copy(text, source)
+	size, err = io.Copy(text, io.LimitReader(source, maxLogBytes+1))
+	if err == nil && size > maxLogBytes {
+		err = fmt.Errorf("it has more than %s", human.Size(maxLogBytes))
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) && size > 0 { // the lines before the end are used
 		err = nil
 	}

@@ -116,12 +116,12 @@ func (a *app) fileForPrompt(prompt string, f *runFlags) error {
 	}
 	for _, c := range f.contexts {
 		if _, err := os.Stat(a.Path(c)); err != nil && strings.Contains(c, " ") {
-			return env.UsageError(fmt.Sprintf("perdure run %q --context %s", c, prompt),
+			return env.UsageError(fmt.Sprintf("perdure run %q --context %q", c, prompt),
 				"the prompt %q is a file, and the context %q is none", prompt, c)
 		}
 	}
 	if len(f.contexts) == 0 && strings.ContainsAny(prompt, "./") {
-		return env.UsageError(fmt.Sprintf("perdure run \"PROMPT\" --context %s", prompt), "the prompt %q is a file", prompt)
+		return env.UsageError(fmt.Sprintf("perdure run \"PROMPT\" --context %q", prompt), "the prompt %q is a file", prompt)
 	}
 	return nil
 }
