@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/corpus/notebook"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/text/textindex"
 	"github.com/perdure/perdure/model"
@@ -50,7 +51,7 @@ func Write(ctx context.Context, r *pack.Reader, w io.Writer, done *atomic.Int64)
 				if at+int64(len(part)) < f.End() {
 					part = part[:pack.CutPoint(part)]
 				}
-				if !yield(textindex.Text{Name: f.Name, Offset: at, Text: string(part)}, err) || err != nil {
+				if !yieldPart(yield, textindex.Text{Name: f.Name, Offset: at, Text: string(part)}, err) {
 					return
 				}
 				if done != nil {
@@ -60,6 +61,23 @@ func Write(ctx context.Context, r *pack.Reader, w io.Writer, done *atomic.Int64)
 			}
 		}
 	})
+}
+
+// yieldPart yields a part of a file, or, of a notebook, its cells: a passage is in one of them. It reports
+// whether to go on.
+func yieldPart(yield func(textindex.Text, error) bool, t textindex.Text, err error) bool {
+	texts := []string{t.Text}
+	if notebook.IsName(t.Name) {
+		texts = notebook.Split(t.Text)
+	}
+	for _, text := range texts {
+		t.Text = text
+		if !yield(t, err) || err != nil {
+			return false
+		}
+		t.Offset += int64(len(text))
+	}
+	return true
 }
 
 // repeated returns how many bytes of a part the next one has too: of a line that goes on, so that a phrase

@@ -35,6 +35,29 @@ func CellsOf(text string) (cells Cells) {
 	return cells
 }
 
+// Split divides a part of a notebook's text before each cell but the first.
+func Split(text string) (parts []string) {
+	from, at, isFirst := 0, 0, true
+	for l := range strings.Lines(text) {
+		if beginsCell(l) {
+			if !isFirst {
+				parts, from = append(parts, text[from:at]), at
+			}
+			isFirst = false
+		}
+		at += len(l)
+	}
+	return append(parts, text[from:])
+}
+
+// beginsCell reports whether a line is the first one of a cell.
+func beginsCell(line string) bool {
+	rest, ok := strings.CutPrefix(line, cellMark)
+	number, kind, _ := strings.Cut(rest, ": ")
+	_, err := strconv.Atoi(number)
+	return ok && err == nil && kind != "output]\n" && strings.HasSuffix(kind, "]\n")
+}
+
 // At returns the number of the cell that a line is in, from 1; 0 for a line before the first.
 func (c Cells) At(line int) int { return sort.SearchInts(c, line+1) }
 
