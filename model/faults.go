@@ -10,6 +10,13 @@ import (
 // them, before the run asks it no more.
 const maxStrikes = 3
 
+// maxUnavailable and maxSilent are the same for a server that never answered and is not available, or
+// answers nothing in time.
+const (
+	maxUnavailable = 20
+	maxSilent      = 2 * DefaultMaxTimeouts
+)
+
 // refusedAgainAfter is the time after which a model that refused connections is asked again in a
 // run whose requests went to the next one of its chain.
 const refusedAgainAfter = 30 * time.Second
@@ -124,8 +131,13 @@ func (e *Error) strikesAllowed(answered bool) (most int, counts bool) {
 	case KindInvalid, KindEmpty, KindThoughts:
 		return maxStrikes, !answered && !e.AboutText
 	case KindUnavailable:
-		return maxStrikes, !answered && e.Foreign
-	case KindTooLong, KindRateLimit, KindCut, KindTimeout, KindTooLarge, KindFailed, KindCanceled:
+		if e.Foreign {
+			return maxStrikes, !answered
+		}
+		return maxUnavailable, !answered // it may be starting
+	case KindTimeout:
+		return maxSilent, !answered
+	case KindTooLong, KindRateLimit, KindCut, KindTooLarge, KindFailed, KindCanceled:
 	}
 	return 0, false
 }

@@ -214,3 +214,17 @@ func TestAFaultOfASubModelEndsARepl(t *testing.T) {
 		t.Errorf("the resumed tree is %s with %q: %+v", got.State, root.Result, root.Error)
 	}
 }
+
+// A server that never answered and is not available, as behind a gateway whose own server is gone, is
+// not asked for each part anew.
+func TestAServerThatIsNeverAvailableEndsTheRun(t *testing.T) {
+	t.Parallel()
+	server := replyserver.Start(t, func(replyserver.Request) []byte {
+		return []byte("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	})
+	b := newBench(t, models{"openai:f": servedModel(t, server.URL)})
+	tree, root := b.faultRun("openai:f", nil)
+	if n := len(server.Requests()); n > 20 || tree.State != perdure.Failed || root.Error.Kind != rlm.KindFault {
+		t.Errorf("the tree is %s after %d requests: %+v; want a fault after at most 20", tree.State, n, root.Error)
+	}
+}

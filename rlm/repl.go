@@ -280,8 +280,9 @@ func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
 }
 
 // finishLast completes the task with the reply after the last turn. One that is code, or a final answer
-// that does not count, is no answer: the task is partial then.
+// that does not count, is no answer, nor is one of a run in which no code ran: the task is partial then.
 func (a *attempt) finishLast(ctx context.Context, c *console, f *engine.Final, r *turn.Reply) error {
+	ranCode := func(o output) bool { return len(o.done.Outcomes) > 0 }
 	ok := len(r.Blocks) == 0 && len(r.Notes) == 0
 	if named := r.Final; named != nil {
 		f.Text = named.Text
@@ -296,12 +297,16 @@ func (a *attempt) finishLast(ctx context.Context, c *console, f *engine.Final, r
 			ok = false
 		}
 	}
-	if ok && f.Text != "" {
+	ran := slices.ContainsFunc(c.outputs, ranCode)
+	if ok && ran && f.Text != "" {
 		return a.finish(ctx, c, f)
 	}
 	_, draft, err := a.reached(ctx)
 	if err != nil {
 		return err
+	}
+	if ok && !ran {
+		draft = f.Text
 	}
 	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
 	data.addNotes(append(c.notes, "the reply after the last turn is no answer: no code ran in it"))

@@ -586,3 +586,17 @@ func (b *bench) count(tree perdure.TreeID, kind perdure.EventKind) (n int) {
 	}
 	return n
 }
+
+// An answer of a run in which no code ran was computed by nothing: the run is partial, with the answer.
+func TestAnAnswerWithoutAnyCodeIsPartial(t *testing.T) {
+	t.Parallel()
+	text := "The answer is 42."
+	b := newBench(t, models{"mock:m": script(t, turns("- {match: 'is asked|are over', text: \"The answer is 42.\"}\n",
+		text, text, text, text, text))})
+	tree := b.launch("What?", b.put(file{"a.txt", "one\n"}), replConfig("mock:m"))
+	got, root := b.finish(tree.ID, 8)
+	if notes := strings.Join(data(t, &root).Notes, "; "); got.State != perdure.Partial || root.Result != text ||
+		!strings.Contains(notes, "no code ran") {
+		t.Errorf("the tree is %s with %q: %s, %+v", got.State, root.Result, notes, root.Error)
+	}
+}
