@@ -38,7 +38,8 @@ func TestCellsOfANotebook(t *testing.T) {
 // A notebook is divided at its cells, and its text is whole in the parts.
 func TestSplit(t *testing.T) {
 	t.Parallel()
-	text := "[notebook: 3 cells]\n\n[cell 1: markdown]\n# A\n\n[cell 2: code]\na\n[cell 2: output]\n[cell x: no]\nb\n\n[cell 3: raw]\n"
+	text := "[notebook: 3 cells]\n\n[cell 1: markdown]\n# A\n\n[cell 2: code]\na\n" +
+		"[cell 2: output]\n[cell x: no]\nb\n\n[cell 3: raw]\n"
 	parts := notebook.Split(text)
 	if len(parts) != 3 || strings.Join(parts, "") != text || !strings.HasPrefix(parts[1], "[cell 2: code]") {
 		t.Errorf("%q is divided into %q", text, parts)
