@@ -309,7 +309,14 @@ func (a *attempt) finishLast(ctx context.Context, c *console, f *engine.Final, r
 		draft = f.Text
 	}
 	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
-	data.addNotes(append(c.notes, "the reply after the last turn is no answer: no code ran in it"))
+	why := "the reply after the last turn is in no form that counts as an answer"
+	switch {
+	case len(r.Blocks) > 0:
+		why = "the reply after the last turn is code, which is not run any more"
+	case ok && !ran:
+		why = "no code ran, so that nothing computed the answer"
+	}
+	data.addNotes(append(c.notes, why))
 	if draft == "" {
 		draft = "(no answer: the turns ended before the code had set one)"
 	}

@@ -47,6 +47,11 @@ func (e *Executor) Replay(ctx context.Context, id perdure.TreeID) (Replay, error
 		err := e.replayLog(ctx, ref, &report, root.ID)
 		return report, err
 	}
+	if tree.Kind == perdure.KindRecord {
+		return report, &perdure.Error{Code: perdure.CodeInvalid, Op: "replay tree",
+			Msg:  fmt.Sprintf("tree %q was imported from an export, which has no code and output of a REPL", id),
+			Hint: "replay it in the store that it was exported from"}
+	}
 	if n, err := nodeOf(&root); tree.Kind != KindRun || err != nil || n.Repl == nil {
 		return report, &perdure.Error{Code: perdure.CodeInvalid, Op: "replay tree",
 			Msg: fmt.Sprintf("tree %q has no REPL", id), Hint: "runs with --planner repl can be replayed"}

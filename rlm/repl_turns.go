@@ -31,6 +31,8 @@ type Turn struct {
 	SubCalls int           `json:"sub_calls"`
 	Usage    perdure.Usage `json:"usage"`
 	Blocks   []TurnBlock   `json:"blocks"`
+	// Unrecorded is set if the tree was imported from an export, which has no blocks.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
 // TurnBlock is a block of code of a turn.
@@ -335,7 +337,8 @@ func TreeTurns(ctx context.Context, s *perdure.Store, id perdure.TreeID, task pe
 		if err != nil {
 			return nil, err
 		}
-		if n, err := nodeOf(&t); t.Tree != tree.ID || err != nil || n.Repl == nil && n.Log == nil {
+		n, err := nodeOf(&t)
+		if t.Tree != tree.ID || err != nil || n.Repl == nil && n.Log == nil {
 			continue
 		}
 		calls, err := s.Calls(ctx, id)
@@ -347,6 +350,7 @@ func TreeTurns(ctx context.Context, s *perdure.Store, id perdure.TreeID, task pe
 			return nil, err
 		}
 		for i := range one.Turns {
+			one.Turns[i].Unrecorded = tree.Kind == perdure.KindRecord && n.Log == nil
 			one.Turns[i].shorten()
 		}
 		all = append(all, one)

@@ -54,8 +54,13 @@ func (e *Env) TreeOrNewest(ctx context.Context, b *Backend, args []string, kind 
 	if err != nil {
 		return "", err
 	}
-	if len(page.Trees) == 0 {
+	switch {
+	case len(page.Trees) > 0:
+	case kind == "":
 		return "", NotFound("`perdure run` creates one", "there are no trees")
+	default:
+		return "", NotFound("`perdure run` creates one; `perdure status` lists imported trees, which have to be named",
+			"there is no tree of kind %s", kind)
 	}
 	e.Note("the newest tree: %s", page.Trees[0].ID)
 	return page.Trees[0].ID, nil

@@ -95,14 +95,14 @@ func Gate(tree perdure.TreeID, number, waiting int) string {
 		human.Count(int64(waiting), "task"), number, tree)
 }
 
-// State writes the state of a tree: interrupted, if the process that ran it died, what it
-// waits for, if it rests at a gate, or one of the states.
+// State writes the state of a tree: what it waits for, if it rests at a gate, interrupted, if the
+// process that ran it died, or one of the states.
 func State(s *client.Status) string {
 	switch {
-	case s.Interrupted:
-		return "interrupted"
 	case !s.State.Terminal() && s.Gate != nil && s.Gate.Rests:
 		return waitsForAnswer
+	case s.Interrupted:
+		return "interrupted"
 	}
 	return string(s.State)
 }

@@ -33,7 +33,10 @@ func Lines(t *rlm.Turn) []Line {
 	}
 	if len(list) == 0 {
 		l := Line{Code: human.OneLine(clip.FirstLine(t.Reply)), Outcome: "no code"}
-		if l.Code == "" {
+		switch {
+		case t.Unrecorded:
+			l.Outcome = "the export has no code and output"
+		case l.Code == "":
 			l.Outcome = "the model is asked"
 		}
 		list = append(list, l)
