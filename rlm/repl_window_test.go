@@ -24,7 +24,7 @@ const (
 	wordsOfOllama = `{"error":{"message":"input length exceeds maximum context length","type":"api_error"}}`
 	wordsOfLlama  = `{"error":{"code":400,"message":"request (%[2]d tokens) exceeds the available context size (%[1]d ` +
 		`tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":%[2]d,"n_ctx":%[1]d}}`
-	wordsOfNobody = `{"error":{"message":"prompt is too long","type":"invalid_request_error"}}`
+	briefWords = `{"error":{"message":"prompt is too long","type":"invalid_request_error"}}`
 )
 
 // windowCase is a conversation with a server that refuses long requests.
@@ -118,8 +118,8 @@ func (c *windowCase) answer(r replyserver.Request) []byte {
 	return replyserver.Chat(strings.ReplaceAll(c.turns[got.turn-1], "'''", "```"))
 }
 
-// counted returns how many requests for summaries, and refused ones, a server had.
-func (s *windowServer) counted() (summaries, refusals int) {
+// counts returns how many requests for summaries, and refused ones, a server had.
+func (s *windowServer) counts() (summaries, refusals int) {
 	for _, r := range s.Requests() {
 		got := s.c.read(&r)
 		if got.isSummary {
@@ -147,7 +147,7 @@ func windowCases() []windowCase {
 		{name: "a summary is empty", config: M{"context_window": 4500, "answer_tokens": 500},
 			turns: manyRows(20, 6000, block("FINAL(n)")), result: "20", summary: " ", summaries: 6, note: "wrote no summary"},
 		{name: "a summary is refused", config: M{"context_window": 4500, "answer_tokens": 500},
-			turns: manyRows(20, 6000, block("FINAL(n)")), result: "20", summary: "refused", words: wordsOfNobody, summaries: 3,
+			turns: manyRows(20, 6000, block("FINAL(n)")), result: "20", summary: "refused", words: briefWords, summaries: 3,
 			refusals: 3, note: "wrote no summary"},
 		{name: "a summary is too long", config: M{"context_window": 4500, "answer_tokens": 500},
 			turns: manyRows(20, 6000, block("FINAL(n)")), result: "20", summary: strings.Repeat("I see rows. ", 3000),
@@ -170,7 +170,7 @@ func windowCases() []windowCase {
 			result: "8", refusals: 4, summary: goodSummary, summaries: 3},
 		{name: "the server counts more tokens", limit: 9000, bytes: 2, words: wordsOfOpenAI, config: known(9000),
 			turns: manyRows(8, 6000, block("FINAL(n)")), result: "8", refusals: 4, summary: goodSummary, summaries: 3},
-		{name: "the server says little", limit: 6000, words: wordsOfNobody, turns: manyRows(12, 6000, block("FINAL(n)")),
+		{name: "the server says little", limit: 6000, words: briefWords, turns: manyRows(12, 6000, block("FINAL(n)")),
 			result: "12", refusals: 4, summary: goodSummary, summaries: 3},
 		{name: "a learned window, and summaries", limit: 2600, words: wordsOfOpenAI,
 			turns: manyRows(16, 6000, block("FINAL(n)")), result: "16", refusals: 6, summary: goodSummary, summaries: 8},
@@ -218,7 +218,7 @@ func TestConversationLongerThanTheWindow(t *testing.T) {
 func (b *bench) wantWindow(s *windowServer, tree *perdure.Tree, root *perdure.Task) {
 	b.Helper()
 	c := &s.c
-	summaries, refusals := s.counted()
+	summaries, refusals := s.counts()
 	if summaries > c.summaries || c.summary != "" && summaries == 0 || refusals > c.refusals ||
 		c.refusals > 0 && refusals == 0 {
 		b.Errorf("%d summaries, %d refusals; at most %d and %d", summaries, refusals, c.summaries, c.refusals)
@@ -316,7 +316,7 @@ func TestConversationOfAVersionBefore(t *testing.T) {
 		b.close()
 		b.open()
 		got, root := b.finish(tree.ID, 1)
-		summaries, refusals := s.counted()
+		summaries, refusals := s.counts()
 		if got.State != perdure.Completed || root.Result != "8" || summaries > 0 || (refusals > 0) != (limit > 0) {
 			t.Errorf("limit %d: the tree is %s with %q, %d summaries, %d refusals", limit, got.State, root.Result, summaries,
 				refusals)

@@ -35,7 +35,7 @@ func (a *app) newForkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := params.given(a, &changed); err != nil {
+			if err := params.addTo(a, &changed); err != nil {
 				return err
 			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {

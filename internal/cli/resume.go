@@ -114,7 +114,7 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 	if a.nameModels(cmd, l, &c); c.SubModels != nil {
 		given["sub_models"] = c.SubModels
 	}
-	if err := f.paramFlags.given(a, &c); err != nil {
+	if err := f.paramFlags.addTo(a, &c); err != nil {
 		return nil, err
 	}
 	if c.Params != "" {

@@ -27,8 +27,8 @@ func (p *paramFlags) apply(a *app, l *config.Loaded, c *rlm.Config) error {
 	return p.add(a, c, objectOf(l.Params), objectOf(l.Headers))
 }
 
-// given sets the parameters and headers of the flags.
-func (p *paramFlags) given(a *app, c *rlm.Config) error {
+// addTo sets the parameters and headers of the flags.
+func (p *paramFlags) addTo(a *app, c *rlm.Config) error {
 	return p.add(a, c, make(map[string]json.RawMessage), make(map[string]json.RawMessage))
 }
 

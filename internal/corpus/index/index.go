@@ -57,7 +57,7 @@ func Write(ctx context.Context, r *pack.Reader, w io.Writer, done *atomic.Int64)
 				if done != nil {
 					done.Add(int64(len(part)))
 				}
-				at += int64(len(part) - repeated(part, at+int64(len(part)) < f.End()))
+				at += int64(len(part) - sharedBytes(part, at+int64(len(part)) < f.End()))
 			}
 		}
 	})
@@ -80,9 +80,9 @@ func yieldPart(yield func(textindex.Text, error) bool, t textindex.Text, err err
 	return true
 }
 
-// repeated returns how many bytes of a part the next one has too: of a line that goes on, so that a phrase
+// sharedBytes returns how many bytes of a part the next one has too: of a line that goes on, so that a phrase
 // at the cut is whole in one of them.
-func repeated(part []byte, goesOn bool) int {
+func sharedBytes(part []byte, goesOn bool) int {
 	const most = 256
 	if !goesOn || len(part) <= 2*most || part[len(part)-1] == '\n' {
 		return 0

@@ -179,7 +179,7 @@ func (r *importer) read(ctx context.Context) error {
 			err = r.readTask(ctx)
 		default:
 			if r.line.Type != "end" {
-				r.left(r.line.Type)
+				r.countOmitted(r.line.Type)
 			}
 			err = r.next()
 		}
@@ -196,7 +196,7 @@ func (r *importer) read(ctx context.Context) error {
 	return nil
 }
 
-func (r *importer) left(kind string) {
+func (r *importer) countOmitted(kind string) {
 	if r.out.Left == nil {
 		r.out.Left = make(map[string]int)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/internal/view/export"
 )
 
-// exported is the export of a tree.
-func exported(t *testing.T, s *perdure.Store, id perdure.TreeID) []byte {
+// exportTree is the export of a tree.
+func exportTree(t *testing.T, s *perdure.Store, id perdure.TreeID) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := export.Write(t.Context(), s, &out, export.Config{Tree: id}); err != nil {
@@ -63,7 +63,7 @@ func TestExportAndImport(t *testing.T) {
 	t.Parallel()
 	from := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	id := finished(t, from)
-	raw := exported(t, from, id)
+	raw := exportTree(t, from, id)
 	testdb.Each(t, func(t *testing.T, to *perdure.Store) {
 		for i := range 2 {
 			got, err := export.Import(t.Context(), export.ImportConfig{Store: to, File: bytes.NewReader(raw)})
@@ -71,7 +71,7 @@ func TestExportAndImport(t *testing.T) {
 				t.Fatalf("import %d: %+v, %v", i, got, err)
 			}
 		}
-		if diff := gocmp.Diff(keptLines(t, raw), keptLines(t, exported(t, to, id))); diff != "" {
+		if diff := gocmp.Diff(keptLines(t, raw), keptLines(t, exportTree(t, to, id))); diff != "" {
 			t.Errorf("-exported +imported:\n%s", diff)
 		}
 		was, err := from.Progress(t.Context(), id)
@@ -147,7 +147,7 @@ func TestImportCompletes(t *testing.T) {
 	if _, err := to.CreateTree(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	raw := exported(t, from, tree.ID)
+	raw := exportTree(t, from, tree.ID)
 	broken := &cutReader{ReadSeeker: bytes.NewReader(raw), at: int64(len(raw)) * 6 / 10}
 	if got, err := export.Import(t.Context(), export.ImportConfig{Store: to, File: broken}); err == nil {
 		t.Fatalf("imported %+v", got)
@@ -176,7 +176,7 @@ func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	s, to := testdb.Open(t, perdure.Config{Dir: t.TempDir()}), testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	id := finished(t, s)
-	raw := exported(t, s, id)
+	raw := exportTree(t, s, id)
 	var without bytes.Buffer
 	if err := export.Write(t.Context(), s, &without, export.Config{Tree: id, WithoutContext: true}); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/rlm/internal/repl/trajectory"
 )
 
-// packed compresses strings, one member of gzip each.
-func packed(parts ...string) string {
+// gzipText compresses strings, one member of gzip each.
+func gzipText(parts ...string) string {
 	var b bytes.Buffer
 	for _, text := range parts {
 		w := gzip.NewWriter(&b)
@@ -53,9 +53,9 @@ func TestLogsAsTheyAreFound(t *testing.T) {
 		{"with empty lines", "\n" + strings.ReplaceAll(log, "\n", "\n\n \t\n"), 2, 1, 0},
 		{"in UTF-16", wide(log, false), 2, 1, 0},
 		{"in UTF-16, big-endian", wide(log, true), 2, 1, 0},
-		{"compressed", packed(log), 2, 1, 0},
-		{"compressed in two members", packed(log[:300], log[300:]), 2, 1, 0},
-		{"compressed with a mark", packed("\ufeff" + log), 2, 1, 0},
+		{"compressed", gzipText(log), 2, 1, 0},
+		{"compressed in two members", gzipText(log[:300], log[300:]), 2, 1, 0},
+		{"compressed with a mark", gzipText("\ufeff" + log), 2, 1, 0},
 		{"torn", log + second[:200], 2, 1, 4},
 		{"torn, with a newline", log + second[:200] + "\n", 2, 1, 4},
 		{"torn in a character", log + `{"type": "iteration", "response": "` + "日"[:2], 2, 1, 4},
@@ -66,7 +66,7 @@ func TestLogsAsTheyAreFound(t *testing.T) {
 		{"torn in true", log + `{"type": "iteration", "ready": tr`, 2, 1, 4},
 		{"zero bytes after a power failure", log + strings.Repeat("\x00", 100), 2, 1, 4},
 		{"zero bytes after a torn line", log + second[:300] + strings.Repeat("\x00", 100), 2, 1, 4},
-		{"compressed and torn", packed(log + second[:200]), 2, 1, 4},
+		{"compressed and torn", gzipText(log + second[:200]), 2, 1, 4},
 		{"the settings only once", log + iterationLine + "\n" + second, 4, 2, 0},
 		{"joined logs", log + log + log, 6, 3, 0},
 		{"joined logs with marks", log + "\n" + log, 4, 2, 0},
@@ -119,7 +119,7 @@ func TestCompressedLogWithoutItsEnd(t *testing.T) {
 		}
 		log.WriteString(strings.Replace(iterationLine, `"response": "r"`, `"response": "`+random.String()+`"`, 1) + "\n")
 	}
-	data := packed(log.String())
+	data := gzipText(log.String())
 	for _, cut := range []int{10, len(data) / 4, len(data) / 2} {
 		r := trajectory.NewReader(strings.NewReader(data[:len(data)-cut]))
 		var err error
@@ -222,7 +222,7 @@ func TestFilesOfOtherProgramsAreNamed(t *testing.T) {
 		{"\x28\xb5\x2f\xfd\x04\x00", "zstd"},
 		{"SQLite format 3\x00\x10\x00", "SQLite"},
 		{"caf\xe9 ferm\xe9\n", "no UTF-8 text"},
-		{packed(`{"messages": []}`), "chat messages"},
+		{gzipText(`{"messages": []}`), "chat messages"},
 		{"\ufeff" + `{"messages": []}`, "chat messages"},
 	} {
 		_, err := trajectory.NewReader(strings.NewReader(tt.file)).Next()

@@ -215,7 +215,7 @@ func (p *Profile) After(f *Facts, turn int, d Done) string {
 	if len(d.Outcomes) == 0 && len(d.Notes) == 0 && p.wide && turn < f.Turns {
 		b.WriteString("Code is run in a block from ```repl to ```. An answer in text is a line FINAL(the answer).\n")
 	}
-	p.done(&b, &d)
+	p.writeDone(&b, &d)
 	switch left := f.Turns - turn; {
 	case left > 1:
 		fmt.Fprintf(&b, "\nTurn %d/%d. Go on, or finish if you know the answer.", turn+1, f.Turns)
@@ -239,7 +239,7 @@ type Further struct {
 // next question.
 func (p *Profile) Further(q *Further, d Done) string {
 	var b strings.Builder
-	p.done(&b, &d)
+	p.writeDone(&b, &d)
 	if q.Answer != "" {
 		fmt.Fprintf(&b, "\nThe question was answered:\n%s\n", quoted(q.Answer))
 	} else {
@@ -250,8 +250,8 @@ func (p *Profile) Further(q *Further, d Done) string {
 	return b.String()
 }
 
-// done writes what a turn did.
-func (p *Profile) done(b *strings.Builder, d *Done) {
+// writeDone writes what a turn did.
+func (p *Profile) writeDone(b *strings.Builder, d *Done) {
 	for i := range d.Outcomes {
 		p.outcome(b, d, i)
 	}
