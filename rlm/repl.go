@@ -172,6 +172,7 @@ func (a *attempt) turnRequest(c *console) *model.Request {
 // ran notes what a block did. Its final answer counts if it ran to its end.
 func (c *console) ran(r *record.Result) {
 	o := turn.Outcome{Code: c.blocks[len(c.outcomes)], Output: r.Output, OutputBytes: r.OutputBytes}
+	c.changed = c.changed || len(r.Vars) > 0 || len(r.Gone) > 0
 	if f := r.Failure; f != nil {
 		o.Failure = strings.TrimRight(f.Traceback, "\n")
 		if o.Failure == "" {
@@ -218,9 +219,10 @@ func (a *attempt) endTurn(c *console) {
 	facts.Turns = turns
 	number, q := c.number-after, turn.Further{}
 	q, further := a.questionAfter(c.number)
-	if c.idle++; further || len(c.outcomes) > 0 || number <= 0 {
+	if c.idle++; further || number <= 0 || len(c.outcomes) > 0 && !c.repeats() {
 		c.idle = 0
 	}
+	c.changed = false
 	if c.isIdle() {
 		facts.Turns = number
 	}
@@ -250,7 +252,20 @@ func (c *console) replies() iter.Seq[string] {
 	}
 }
 
-// isIdle reports whether so many replies in a row had no code that further ones hardly have any.
+// repeats reports whether the turn did the same as the one before: the same code, with the same
+// output, and no variable changed. Code without any output can have gone on unseen.
+func (c *console) repeats() bool {
+	if len(c.outputs) == 0 || c.changed {
+		return false
+	}
+	same := func(a, b turn.Outcome) bool {
+		return a.Code == b.Code && a.Output == b.Output && a.OutputBytes == b.OutputBytes && a.Failure == b.Failure &&
+			(a.OutputBytes > 0 || a.Failure != "")
+	}
+	return slices.EqualFunc(c.outputs[len(c.outputs)-1].done.Outcomes, c.outcomes, same)
+}
+
+// isIdle reports whether so many replies in a row had no new code that further ones hardly have any.
 func (c *console) isIdle() bool {
 	const most = 5
 	return c.profile.KeepsNames() && c.idle >= most
@@ -265,7 +280,7 @@ func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
 	note := fmt.Sprintf("the answer was asked for after %s, in which no code had set one (see --repl-turns)",
 		human.Count(c.number, "turn"))
 	if c.isIdle() {
-		note = fmt.Sprintf("the answer was asked for after %d replies in a row without code", c.idle)
+		note = fmt.Sprintf("the answer was asked for after %d replies in a row without new code", c.idle)
 	}
 	c.notes = append(c.notes, note)
 	r := c.profile.Parse(text)

@@ -46,8 +46,10 @@ type console struct {
 	vars     map[string]engine.Var
 	versions map[string]perdure.MutationID
 	notes    []string
-	// idle counts the last replies in a row without code.
-	idle int
+	// idle counts the last replies in a row without new code; changed is set if the code of this turn
+	// changed a variable.
+	idle    int
+	changed bool
 	// journal is what the journal has of the requests for replies, inCode how many messages of the
 	// conversation the engine has as the variable history.
 	journal *turnJournal
