@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs,
 		"loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
 		"create": createTrees, "loop-persistence": persistence, "eta": forecast, "repl": repl, "repl-child": replChild,
-		"reference": besideReference,
+		"reference": compareWithReference,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("name a benchmark: %v", slices.Sorted(maps.Keys(commands)))

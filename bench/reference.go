@@ -58,9 +58,9 @@ func (c *constant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.last = time.Now()
 }
 
-// besideReference: the sub-calls of code beside those of the reference implementation, by turns.
+// compareWithReference: the sub-calls of code against those of the reference implementation, by turns.
 // Its one argument is a Python that has the packages rlm and openai.
-func besideReference(b *bench, round int) error {
+func compareWithReference(b *bench, round int) error {
 	if len(b.args) != 1 {
 		return fmt.Errorf("name the Python that has the packages rlm and openai")
 	}
