@@ -1,6 +1,10 @@
 package thoughts
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // channels returns the thoughts of a reply in the channels of gpt-oss, of which a server decoded the
 // tokens: all before the final channel. Calls of tools belong to the answer.
@@ -51,10 +55,11 @@ func messageEnd(text string) int {
 	return len(text)
 }
 
-// betweenWords returns thoughts between words: those of Granite 3.2, and of the program ollama.
+// betweenWords returns thoughts between words: those of Granite 3.2 and Apriel, and of the program ollama.
 func betweenWords(text string) (span, bool) {
 	for _, pair := range [][2]string{{"Here is my thought process:", "Here is my response:"},
-		{"Here's my thought process:", "Here's my response:"}, {"Thinking...\n", "\n...done thinking."}} {
+		{"Here's my thought process:", "Here's my response:"}, {"Thinking...\n", "\n...done thinking."},
+		{"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"}} {
 		after, ok := strings.CutPrefix(text, pair[0])
 		if !ok {
 			continue
@@ -139,30 +144,73 @@ func (c *cutter) cutLater() {
 	for {
 		i, m := c.nextOpening(&f, from)
 		if i < 0 || len(c.thoughts) == maxSpans {
-			c.kept = append(c.kept, c.text[c.at:])
+			c.keepRest()
 			return
 		}
 		inside := c.text[i+m.length:]
 		end, length := c.closingBehind(closings, i+m.length, m.name)
-		alone := strings.TrimSpace(lineAfter(c.text, i+m.length)) == ""
-		switch {
-		case end < 0 && !alone, end >= 0 && mentions(inside[:end], inside[end+length:]),
-			end >= 0 && !alone && isSentence(inside):
+		if !c.isOpening(i, m, end, length) {
 			from = i + m.length
 			if end < 0 { // no later mark of the name is closed either
-				c.kept = append(c.kept, c.text[c.at:])
+				c.keepRest()
 				return
 			}
 			continue
-		case end < 0:
+		}
+		if end < 0 {
 			end = len(inside)
 		}
-		c.kept = append(c.kept, strings.TrimRight(c.text[c.at:i], " \t\r\n")+"\n")
+		c.kept = append(c.kept, strings.TrimRight(c.text[c.at:i], " \t\r\n"))
 		c.think(inside[:end], i+m.length+end+length)
 		c.at += len(c.text[c.at:]) - len(strings.TrimLeft(c.text[c.at:], " \t\r\n"))
+		if c.at < len(c.text) {
+			c.kept = append(c.kept, "\n")
+		}
 		from = c.at
 		f = fences{at: from, last: f.last}
 	}
+}
+
+// isOpening reports whether an opening mark at the beginning of a line begins thoughts, which end
+// behind it, or are not closed if end is negative.
+func (c *cutter) isOpening(at int, m mark, end, length int) bool {
+	inside := c.text[at+m.length:]
+	alone := strings.TrimSpace(lineAfter(c.text, at+m.length)) == ""
+	if end < 0 {
+		return alone || !isNotes(m.name) && !isSentence(inside) && isProse(inside)
+	}
+	after := inside[end+length:]
+	return !mentions(inside[:end], after) && (alone || !isSentence(inside)) && !isElement(m.name, inside[:end], after)
+}
+
+// isProse reports whether a text begins with a word.
+func isProse(text string) bool {
+	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(text, " \t"))
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// keepRest keeps the rest of the text as the answer, but not an opening mark behind its last sentence.
+func (c *cutter) keepRest() {
+	rest := strings.TrimRight(c.text[c.at:], " \t\r\n")
+	at := strings.LastIndexAny(rest, "<[◁")
+	if at < 1 || !strings.ContainsRune(".!?}。！？", lastRune(rest[:at])) {
+		c.kept = append(c.kept, c.text[c.at:])
+		return
+	}
+	m, ok := markAt(rest[at:])
+	f := fences{at: c.at, last: c.last()}
+	if !ok || m.closing || m.length != len(rest)-at || f.openAt(c.text, c.at+at) && c.at+at < f.last {
+		c.kept = append(c.kept, c.text[c.at:])
+		return
+	}
+	c.kept = append(c.kept, rest[:at])
+	c.think("", len(c.text))
+}
+
+// lastRune returns the last character of a text.
+func lastRune(text string) rune {
+	r, _ := utf8.DecodeLastRuneInString(text)
+	return r
 }
 
 // place is the place of a mark.
@@ -184,19 +232,27 @@ func (c *cutter) closingBehind(known map[string]place, from int, name string) (a
 
 // nextOpening returns the next opening mark at the beginning of a line, -1 if there is none.
 func (c *cutter) nextOpening(f *fences, from int) (at int, m mark) {
-	for i := range candidates(c.text[from:]) {
-		i += from
-		if i > 0 && c.text[i-1] != '\n' {
-			continue
-		}
+	for i := range lineCandidates(c.text, from) {
 		m, ok := markAt(c.text[i:])
-		if !ok || m.closing || m.name == "details" || isBehindTag(c.text[:i]) {
-			continue
+		isFence := false
+		if !ok {
+			m, isFence = fenceAt(c.text[i:])
 		}
-		if f.openAt(c.text, i) && i < f.last {
+		switch {
+		case !ok && !isFence, m.closing, m.name == "details", isBehindTag(c.text[:i]):
+			continue
+		case isFence && isIntroduced(c.text[:i]):
+			continue
+		case f.openAt(c.text, i) && i < f.last:
 			continue
 		}
 		return i, m
 	}
 	return -1, mark{}
+}
+
+// isIntroduced reports whether a line before a fence introduces it as an example.
+func isIntroduced(text string) bool {
+	text = strings.TrimRight(text, " \t\r\n")
+	return strings.HasSuffix(text, ":") || strings.HasSuffix(text, "：")
 }

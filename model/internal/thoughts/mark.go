@@ -26,6 +26,23 @@ func candidates(text string) iter.Seq[int] {
 	}
 }
 
+// lineCandidates yields the offsets of lines, from an offset on, that can begin with a mark or a fence.
+func lineCandidates(text string, from int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for from < len(text) {
+			begins := from == 0 || text[from-1] == '\n'
+			if begins && strings.IndexByte("<[`~\xE2", text[from]) >= 0 && !yield(from) {
+				return
+			}
+			next := strings.IndexByte(text[from:], '\n')
+			if next < 0 {
+				return
+			}
+			from += next + 1
+		}
+	}
+}
+
 // markAt returns the mark that a text begins with.
 func markAt(text string) (mark, bool) {
 	switch {
@@ -55,7 +72,8 @@ func wordAt(text, open, closing string) (mark, bool) {
 // tokenAt returns a mark that is a token of the model's vocabulary.
 func tokenAt(text string) (mark, bool) {
 	for _, pair := range [][2]string{{"<|START_THINKING|>", "<|END_THINKING|>"},
-		{"<|begin_of_thought|>", "<|end_of_thought|>"}, {"<|channel>thought", "<channel|>"}, {"<|think|>", "<|/think|>"}} {
+		{"<|begin_of_thought|>", "<|end_of_thought|>"}, {"<|channel>thought", "<channel|>"}, {"<|think|>", "<|/think|>"},
+		{"<|think|>", "<|end|><|begin|>assistant"}} {
 		if m, ok := wordAt(text, pair[0], pair[1]); ok {
 			return m, true
 		}
@@ -67,6 +85,9 @@ func tokenAt(text string) (mark, bool) {
 func tagAt(text string) (mark, bool) {
 	if strings.HasPrefix(text, "<channel|>") {
 		return mark{name: "<|channel>thought", closing: true, length: len("<channel|>")}, true
+	}
+	if m, ok := wordAt(text, "<unused94>thought", "<unused95>"); ok { // of MedGemma
+		return m, true
 	}
 	text = text[:min(len(text), maxMark)]
 	end := strings.IndexAny(text[1:], "<>\n") + 1
@@ -94,8 +115,58 @@ func isTag(name string) bool {
 	switch name {
 	case "think", "thinking", "thought", "thoughts", "reasoning", "seed:think", "antthinking", "internal_thoughts":
 		return true
+	case "longcat_think", "think_fast", "think_faster", "thought_process", "inner_thoughts", "inner_monologue":
+		return true
+	}
+	return isNotes(name)
+}
+
+// isNotes reports whether a name is that of an element that holds thoughts in a reply, and can be one of
+// a document too.
+func isNotes(name string) bool {
+	switch name {
+	case "scratchpad", "scratch_pad", "reflection":
+		return true
 	}
 	return false
+}
+
+// isElement reports whether a mark is an element of a document: it holds elements, and no answer follows.
+func isElement(name, inside, after string) bool {
+	inside = strings.TrimSpace(inside)
+	return isNotes(name) && len(inside) > 1 && inside[0] == '<' && isLetter(inside[1]) && strings.TrimSpace(after) == ""
+}
+
+// fenceMark is the name of a fence that holds thoughts.
+const fenceMark = "```"
+
+// fenceAt returns the fence with thoughts that a text begins with, at the beginning of a line.
+func fenceAt(text string) (mark, bool) {
+	if text == "" || text[0] != '`' && text[0] != '~' {
+		return mark{}, false
+	}
+	line, _, found := strings.Cut(text[:min(len(text), maxMark)], "\n")
+	ticks, tag := fenceOf(line)
+	switch strings.ToLower(strings.TrimSpace(tag)) {
+	case "thinking", "think", "thought", "thoughts", "reasoning", "scratchpad":
+		if found {
+			return mark{name: fenceMark + ticks, length: len(line) + 1}, true
+		}
+	}
+	return mark{}, false
+}
+
+// fenceEnd returns the place of the line that closes a fence, and its length, -1 if it is not closed.
+func fenceEnd(text, ticks string) (at, length int) {
+	for at < len(text) {
+		line, _, _ := strings.Cut(text[at:], "\n")
+		closing, rest := fenceOf(line)
+		if closing != "" && closing[0] == ticks[0] && len(closing) >= len(ticks) && strings.TrimSpace(rest) == "" {
+			return at, len(line)
+		}
+		at += len(line) + 1
+	}
+	return -1, 0
 }
 
 // isQuoted reports whether a mark stands between quotes, or is code in its line.

@@ -85,9 +85,13 @@ func (s *Stream) begin(last bool) bool {
 	if rest == "" && !last && !s.passing {
 		return false
 	}
-	begins := rest != "" && (rest[0] == '<' || rest[0] == '[' || rest[0] == 0xE2)
+	begins := rest != "" && strings.IndexByte("<[`~\xE2", rest[0]) >= 0
 	if begins && (!s.passing || s.Style == Generated) {
-		if m, ok := markAt(rest); ok && !m.closing {
+		m, ok := markAt(rest)
+		if !ok {
+			m, ok = fenceAt(rest)
+		}
+		if ok && !m.closing {
 			s.held, s.inside = rest[m.length:], m.name
 			return true
 		}

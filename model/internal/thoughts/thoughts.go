@@ -36,7 +36,7 @@ func Cut(text string, style Style) (answer, thoughts string) {
 		if len(c.thoughts) == len(all) {
 			break
 		}
-		all, answer = c.thoughts, strings.Join(c.kept, "") // what is left can begin with thoughts
+		all, answer = c.thoughts, openEnvelope(strings.Join(c.kept, "")) // what is left can begin with thoughts
 	}
 	if len(all) > 0 && strings.TrimSpace(answer) == "" {
 		answer = ""
@@ -120,7 +120,16 @@ func leadingOf(text string) (span, bool) {
 	if s, ok := betweenWords(text); ok {
 		return s, true
 	}
+	if s, ok := analysis(text); ok {
+		return s, true
+	}
+	if strings.HasPrefix(text, solutionMark) {
+		return span{"", len(solutionMark)}, true
+	}
 	open, ok := markAt(text)
+	if !ok {
+		open, ok = fenceAt(text)
+	}
 	if !ok || open.closing {
 		return span{}, false
 	}
@@ -129,11 +138,19 @@ func leadingOf(text string) (span, bool) {
 	switch {
 	case end >= 0 && mentions(inside[:end], inside[end+length:]), end < 0 && isSentence(inside):
 		return span{}, false
+	case end >= 0 && isElement(open.name, inside[:end], inside[end+length:]):
+		return span{}, false
 	case end < 0:
+		if at := lastEnvelope(inside); at >= 0 {
+			return span{inside[:at], open.length + at}, true
+		}
 		return span{inside, len(text)}, true
 	}
 	return span{inside[:end], open.length + end + length}, true
 }
+
+// solutionMark begins the answer of OpenThinker and its kin.
+const solutionMark = "<|begin_of_solution|>"
 
 // mentions reports whether the text between two marks only joins them: the reply is about the marks.
 func mentions(inside, after string) bool {
@@ -167,6 +184,9 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 // closingOf returns the place and the length of the mark that closes thoughts with a name, -1 if
 // they are not closed. A mark of another name closes them if theirs is missing.
 func closingOf(text, name string) (at, length int) {
+	if ticks, ok := strings.CutPrefix(name, fenceMark); ok {
+		return fenceEnd(text, ticks)
+	}
 	other, otherLength := -1, 0
 	for i := range candidates(text) {
 		m, ok := markAt(text[i:])

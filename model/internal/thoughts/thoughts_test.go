@@ -36,8 +36,8 @@ func parts() []string {
 		"<|channel|>", "analysis", "<|message|>", "final", "<|end|>", "assistantfinal", "```", "```repl", "~~~", "`",
 		"\n", "\n\n", " ",
 		"a", "answer.", "is", "and", "FINAL(1)", "<root>", "</root>", "- ", "> ", "{", "}", "\"", "\x00", "é",
-		"Thinking...\n",
-		"\n...done thinking."}
+		"Thinking...\n", "\n...done thinking.", "<answer>", "</answer>", "<analysis>", "</analysis>",
+		"<|begin_of_solution|>", "<|end_of_solution|>", "```thinking\n", "<scratchpad>", "</scratchpad>"}
 }
 
 // What was cut once is not cut again, and nothing is made up.
@@ -87,7 +87,9 @@ func TestLongReplies(t *testing.T) {
 	size := 10 << 20
 	for _, piece := range []string{"```a\n</think>\n", "<think>", "</think>\n", "<think>\n", "<", "[THINK",
 		"a\n<think>x</think>\n",
-		"```a\n<think>\n", "\n", "<|channel|>analysis<|message|>", "`</think>`", "<think> is "} {
+		"```a\n<think>\n", "\n", "<|channel|>analysis<|message|>", "`</think>`", "<think> is ",
+		"```thinking\na\n```\nb\n", "x\n```thinking\na\n", "<analysis>", "<analysis>a</analysis>", "<answer>",
+		"<think>\n<answer>a\n</answer>\n", "</answer>", "<|begin_of_solution|>", "a.<think>"} {
 		thoughts.Cut(strings.Repeat(piece, size/len(piece)), thoughts.Generated)
 		size = 1 << 20 // the others are read in the same way
 	}
