@@ -49,6 +49,9 @@ func (a *attempt) search(ctx context.Context) error {
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
+	if data.Incomplete {
+		return a.complete(ctx, text, &data)
+	}
 	if text, err = a.form(ctx, text, &data); err != nil {
 		return err
 	}
@@ -70,6 +73,9 @@ type hunt struct {
 	// corrected is set after the model was asked for better quotes, plain after a reply
 	// without a line of the protocol.
 	corrected, plain bool
+	// made are the requests of earlier replies. repeated is set if the last reply had no other.
+	made     map[string]bool
+	repeated bool
 }
 
 // run asks until there is an answer.
@@ -81,11 +87,11 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 		if err := h.a.e.stopping(); err != nil {
 			return "", Data{}, err
 		}
-		text, last, err := h.ask(ctx, reply)
+		text, t, err := h.ask(ctx, reply)
 		if err != nil {
 			return "", Data{}, err
 		}
-		if last {
+		if t.Last {
 			answer, ok := h.limits.LastAnswer(text)
 			if !ok {
 				return "", Data{}, failf(KindNoAnswer, "search: reply %d, the last one, has no answer (see --planner split)", reply)
@@ -103,6 +109,12 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 			return h.answer(strings.TrimSpace(text), reply)
 		}
 		h.plain = r.Plain
+		switch h.repeated = h.repeats(text, &r); {
+		case h.repeated && r.Early:
+			return h.answer(r.Answer, reply)
+		case h.repeated && t.Repeated:
+			return h.endRepeating(&r, reply)
+		}
 		if err := h.s.Follow(ctx, reply, r); err != nil {
 			return "", Data{}, err
 		}
@@ -123,13 +135,11 @@ func (h *hunt) parse(text string) retrieve.Reply {
 }
 
 // ask makes the calls for a reply: one, unless the model finds the request too long, or it fails
-// so often that the rest of the budget is needed for an answer. last reports whether the reply
-// can only be an answer.
-func (h *hunt) ask(ctx context.Context, reply int) (text string, last bool, err error) {
+// so often that the rest of the budget is needed for an answer. It returns the terms of the call.
+func (h *hunt) ask(ctx context.Context, reply int) (text string, t searchTerms, err error) {
 	for {
-		t, err := h.terms(ctx, reply)
-		if err != nil {
-			return "", false, err
+		if t, err = h.terms(ctx, reply); err != nil {
+			return "", t, err
 		}
 		text, err = h.call(ctx, reply, t)
 		if errors.Is(err, errLastPaid) {
@@ -138,12 +148,13 @@ func (h *hunt) ask(ctx context.Context, reply int) (text string, last bool, err 
 		}
 		if tooLong(err) && h.s.Shorten() {
 			h.refused++
+			h.made = nil // results of earlier requests can be left out
 			continue
 		}
 		if t.Budget && err == nil {
 			h.data.addNotes([]string{fmt.Sprintf("the budget ended the search: reply %d had to be the answer", reply)})
 		}
-		return text, t.Last, err
+		return text, t, err
 	}
 }
 
@@ -167,6 +178,9 @@ func (h *hunt) request(reply int, t searchTerms) *model.Request {
 	req := &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction(h.schema)),
 		Prompt: h.s.Prompt(reply, t.Replies, t.Last), Shared: h.s.Shared(t.Last), Temperature: a.temperature(),
 		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit(), Divisible: h.s.CanShorten()}
+	if t.Repeated {
+		req.Prompt += repeatedNote
+	}
 	if !t.Last { // a call would not be carried out
 		req.Tools = h.limits.Tools()
 	}

@@ -20,6 +20,8 @@ type searchTerms struct {
 	// Last is set if the reply can only be an answer, Budget if that is because of the budget.
 	Last   bool `json:"last,omitempty"`
 	Budget bool `json:"budget,omitempty"`
+	// Repeated is set if the prompt says that the last reply repeated requests.
+	Repeated bool `json:"repeated,omitempty"`
 }
 
 // errLastPaid stops a request that is about to be sent again: the rest of the budget is
@@ -78,7 +80,7 @@ func (h *hunt) terms(ctx context.Context, reply int) (searchTerms, error) {
 		return searchTerms{}, err
 	}
 	after := h.afterwards(reply)
-	t := searchTerms{Replies: h.a.run.cfg.SearchReplies}
+	t := searchTerms{Replies: h.a.run.cfg.SearchReplies, Repeated: h.repeated}
 	if paid := rest.calls - after.calls + 1; paid < int64(t.Replies-reply+1) {
 		t.Replies = reply + max(int(paid)-1, 0)
 	}

@@ -117,6 +117,56 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
+// The prompt names a repeated request once, and then the search ends with the places that were shown.
+// One that makes other requests, or answers, goes on.
+func TestSearchEndsRepetitions(t *testing.T) {
+	t.Parallel()
+	const told = "{match: 'Your last reply repeated requests', text: "
+	const light = `{repeat: -1, text: "SEARCH light"}`
+	for name, c := range map[string]struct {
+		replies string // the first that matches is used
+		calls   int
+		want    string
+		state   perdure.State
+	}{
+		"one request":   {light, 3, "(no answer: the model repeated", perdure.Partial},
+		"other letters": {`{text: "SEARCH Light"}, {text: "SEARCH  LIGHT"}, ` + light, 3, "(no answer", perdure.Partial},
+		"a range":       {`{repeat: -1, text: "READ chart/lights.txt:1-2"}`, 3, "(no answer", perdure.Partial},
+		"a folder":      {`{repeat: -1, text: "LIST chart/"}`, 3, "(no answer", perdure.Partial},
+		"no such file":  {`{repeat: -1, text: "READ nothing.txt"}`, 3, "(no answer", perdure.Partial},
+		"two in turn": {`{text: "SEARCH a"}, {text: "SEARCH b"}, {text: "SEARCH a"}, {text: "SEARCH b"}, ` + light, 4,
+			"(no answer", perdure.Partial},
+		"no query": {`{repeat: -1, text: "SEARCH"}`, 3, "replies that are no request", perdure.Partial},
+		"an answer after it": {told + `"ANSWER\nOn the mole."}, ` + light, 4, "On the mole.",
+			perdure.Completed}, // it has no quote, and is asked for again
+		"another request after it": {told + `"SEARCH mole", repeat: 1}, {match: 'passages for .mole.', ` +
+			`text: "ANSWER\nThere. [^1]\n[^1]: chart/lights.txt:1\n> Lights of the coast."}, ` + light, 4, "There. [^1]",
+			perdure.Completed},
+		"an answer behind it": {`{text: "SEARCH light"}, {text: "SEARCH light\nANSWER\nOn the mole."}`, 2, "On the mole.",
+			perdure.Completed},
+		"more of the same": {`{text: "SEARCH light"}, {text: "SEARCH light\nSEARCH mole"}, {text: "READ chart/lights.txt:1"}, ` +
+			`{text: "READ chart/lights.txt:1-2"}, {repeat: -1, text: "ANSWER\nOn the mole."}`, 6, "On the mole.",
+			perdure.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, m := endpoint(t, "replies: ["+c.replies+"]")
+			b := newBench(t, m)
+			tree := b.launch("Where is the harbour light?", b.put(coast()...), searchConfig("openai:m"))
+			got, root := b.finish(tree.ID, 1)
+			if got.State != c.state || !strings.Contains(root.Result, c.want) {
+				t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+			}
+			b.asks(server, tree.ID, c.calls)
+			d := data(t, &root)
+			hinted := strings.Contains(strings.Join(d.Notes, "\n"), "use another --model, or --planner split")
+			if hinted != (c.state == perdure.Partial) || len(d.Citations) == 0 {
+				t.Errorf("%d citations, notes %q", len(d.Citations), d.Notes)
+			}
+		})
+	}
+}
+
 // A budget that pays for few replies ends the search with an answer.
 func TestSearchWithinBudget(t *testing.T) {
 	t.Parallel()
