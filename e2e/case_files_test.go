@@ -50,8 +50,8 @@ func TestFileThatIsNoTextIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"doc.pdf": string(pdf), "a.txt": "the token is ZEBRA\n",
-		"odd.txt": "value \x9d\n",
-		".env":    "TOKEN=secret-token\n", ".env.example": "TOKEN=\n"} {
+		"odd.txt": "value \x9d\n", "cut.ipynb": `{"nbformat": 4, "cells": [{"source": "the token is OKAPI`,
+		".env": "TOKEN=secret-token\n", ".env.example": "TOKEN=\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +73,12 @@ func TestFileThatIsNoTextIsRefused(t *testing.T) {
 		if !strings.Contains(run.stderr, want) {
 			t.Errorf("%q is not in %q", want, run.stderr)
 		}
+	}
+	run = runCase(t, dir, "run", "token", "-c", "cut.ipynb", "--json")
+	const warning = "cut.ipynb: it ends early, at byte 56, so it was read as text"
+	if run.status != 0 || !strings.Contains(run.stderr, "warning: "+warning) || !strings.Contains(run.stdout, warning) ||
+		!strings.Contains(run.stdout, "OKAPI") {
+		t.Errorf("broken notebook: status %d, output %q, errors %q", run.status, run.stdout, run.stderr)
 	}
 	run = runCase(t, dir, "run", "token", "-c", ".env")
 	if run.status != 0 || !strings.Contains(run.stderr, "warning: .env: ") {

@@ -373,6 +373,7 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	}
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)
+		d.Notes = append(brokenFiles(a.run.reader.Manifest()), d.Notes...)
 		d.addNotes(a.run.refusals())
 		if err := a.run.nameCells(d.Citations); err != nil {
 			return err

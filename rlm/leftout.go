@@ -1,6 +1,11 @@
 package rlm
 
-import "github.com/perdure/perdure/internal/corpus/pack"
+import (
+	"fmt"
+
+	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/corpus/walk"
+)
 
 // LeftOut lists the files that were asked for and are not in the context.
 type LeftOut struct {
@@ -33,4 +38,17 @@ func leftOut(m *pack.Manifest, most int) *LeftOut {
 		l.Files[i] = SkippedFile(m.Skipped[i])
 	}
 	return l
+}
+
+// mostBroken bounds the notes on files with errors.
+const mostBroken = 20
+
+// brokenFiles returns notes on files of a context whose format has an error.
+func brokenFiles(m *pack.Manifest) (notes []string) {
+	for _, n := range m.Notes {
+		if n.Kind == walk.NoteBroken && len(notes) < mostBroken {
+			notes = append(notes, fmt.Sprintf("%s: %s", n.File, n.Text))
+		}
+	}
+	return notes
 }

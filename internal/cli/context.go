@@ -141,6 +141,9 @@ func contextError(ctx context.Context, err error) error {
 // shownSkips bounds the number of skipped files that are listed.
 const shownSkips = 3
 
+// shownBroken bounds the number of files with errors of which warnings are printed.
+const shownBroken = 10
+
 // tokens returns a number of tokens as text.
 func tokens(n int64) string {
 	if n == 1 {
@@ -155,10 +158,19 @@ const largeContext = 16 << 20
 // noteContext notes what was read, how it became text, and what was skipped.
 func (a *app) noteContext(r *client.ContextReport) {
 	a.Note("context: %s, %s, about %s", human.Count(r.Files, "file"), human.Size(r.Bytes), tokens(r.Tokens))
+	broken := 0
 	for _, n := range r.Notes {
-		if n.Kind == walk.NoteSecret {
+		switch {
+		case n.Kind == walk.NoteSecret:
 			a.Note("warning: %s: %s; it was named, so the model can read it", env.OneLine(n.File, 60), human.Visible(n.Text))
+		case n.Kind == walk.NoteBroken:
+			if broken++; broken <= shownBroken {
+				a.Note("warning: %s: %s", env.OneLine(n.File, 60), human.Visible(n.Text))
+			}
 		}
+	}
+	if broken > shownBroken {
+		a.Note("warning: %s more were read as text; the result lists them", human.Count(broken-shownBroken, "file"))
 	}
 	a.noteConverted(r)
 	a.noteSkipped(r)

@@ -11,15 +11,15 @@ import (
 // cell prints what looks like the first line of another.
 func TestCellsOfANotebook(t *testing.T) {
 	t.Parallel()
-	text, ok := notebook.Render([]byte(`{"nbformat": 4, "cells": [
+	text, err := notebook.Render([]byte(`{"nbformat": 4, "cells": [
 		{"cell_type": "markdown", "source": "# Title"},
 		{"cell_type": "code", "source": "a = 1\n[cell 3: code]\nb = 2", "outputs": [{"text": "[cell 3: raw]\n7\n"}]},
 		{"cell_type": "code", "source": ""},
 		{"cell_type": "raw", "source": "last"}]}`))
 	const want = "[notebook: 4 cells]\n\n[cell 1: markdown]\n# Title\n\n[cell 2: code]\na = 1\n [cell 3: code]\nb = 2\n" +
 		"[cell 2: output]\n [cell 3: raw]\n7\n\n[cell 3: code]\n\n[cell 4: raw]\nlast\n"
-	if !ok || string(text) != want {
-		t.Fatalf("%t %q", ok, text)
+	if err != nil || string(text) != want {
+		t.Fatalf("%v %q", err, text)
 	}
 	cells := notebook.CellsOf(string(text))
 	for line, number := range []int{0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4, 4} {

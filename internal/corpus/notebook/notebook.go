@@ -6,6 +6,7 @@ package notebook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -73,18 +74,25 @@ func (l *lines) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// Render returns the text of a notebook, and whether data is one.
-func Render(data []byte) (text []byte, ok bool) {
+// errNoNotebook is the error of a file that is not a notebook.
+var errNoNotebook = errors.New("it has no cells of a notebook")
+
+// Render returns the text of a notebook. The error says why data is none.
+func Render(data []byte) ([]byte, error) {
 	var doc document
-	if !utf8.Valid(data) || json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &doc) != nil {
-		return nil, false
+	if !utf8.Valid(data) {
+		return nil, errors.New("it is not in UTF-8")
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, explain(err, len(data))
 	}
 	cells := doc.Cells
 	for _, sheet := range doc.Worksheets {
 		cells = append(cells, sheet.Cells...)
 	}
 	if doc.Version == 0 || len(cells) == 0 && doc.Cells == nil && doc.Worksheets == nil {
-		return nil, false
+		return nil, errNoNotebook
 	}
 	var b bytes.Buffer
 	language := doc.Metadata.Language.Name
@@ -95,7 +103,21 @@ func Render(data []byte) (text []byte, ok bool) {
 	for i := range cells {
 		cells[i].render(&b, i+1)
 	}
-	return b.Bytes(), true
+	return b.Bytes(), nil
+}
+
+// explain returns why a file of some size cannot be read as JSON of a notebook.
+func explain(err error, size int) error {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		if e.Offset >= int64(size) {
+			return fmt.Errorf("it ends early, at byte %d", size)
+		}
+		return fmt.Errorf("it is not valid JSON at byte %d", e.Offset)
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("the member %q is not that of a notebook", e.Field)
+	}
+	return errNoNotebook
 }
 
 func withPrefix(prefix, text string) string {

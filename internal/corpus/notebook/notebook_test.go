@@ -56,19 +56,19 @@ func TestRender(t *testing.T) {
 		"long words": {output(`{"output_type": "stream", "text": "` + strings.Repeat("word ", 600) + `"}`),
 			before + strings.Repeat("word ", 600) + "\n"},
 	} {
-		got, ok := notebook.Render([]byte(tt.raw))
-		if !ok || string(got) != tt.want {
-			t.Errorf("%s: %t\n%.600q\nwant\n%.600q", name, ok, got, tt.want)
+		got, err := notebook.Render([]byte(tt.raw))
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: %v\n%.600q\nwant\n%.600q", name, err, got, tt.want)
 		}
 	}
 	for _, raw := range []string{"", "{}", "[]", `{"cells": []}`, `{"nbformat": 4}`, `{"nbformat": 4, "cells": [`,
 		`{"nbformat": 4, "cells": {}}`, "text", `{"nbformat": 4, "cells": [{"cell_type": 1}]}`} {
-		if got, ok := notebook.Render([]byte(raw)); ok {
+		if got, err := notebook.Render([]byte(raw)); err == nil {
 			t.Errorf("%q is a notebook: %q", raw, got)
 		}
 	}
-	got, ok := notebook.Render([]byte(output(`{"text": "` + strings.Repeat(`long line ä\n`, 20_000) + `"}`)))
-	if !ok || len(got) > 70<<10 || !strings.Contains(string(got), "of output, left out") {
+	got, err := notebook.Render([]byte(output(`{"text": "` + strings.Repeat(`long line ä\n`, 20_000) + `"}`)))
+	if err != nil || len(got) > 70<<10 || !strings.Contains(string(got), "of output, left out") {
 		t.Errorf("a long output has %d bytes", len(got))
 	}
 }

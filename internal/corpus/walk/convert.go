@@ -18,7 +18,8 @@ func isNotebook(name string, head []byte) bool {
 	return strings.EqualFold(path.Ext(name), ".ipynb") && bytes.HasPrefix(trimmed, []byte("{"))
 }
 
-// notebook adds a notebook as the text of its cells. A file that is no notebook is added as it is.
+// notebook adds a notebook as the text of its cells. A file that is no notebook, such as one that was cut
+// off, is added as it is, with a note.
 func (c *collector) notebook(at candidate, all io.Reader, src *source) error {
 	data, err := io.ReadAll(io.LimitReader(all, notebook.MaxBytes+1))
 	if err != nil {
@@ -27,7 +28,8 @@ func (c *collector) notebook(at candidate, all io.Reader, src *source) error {
 	if len(data) > notebook.MaxBytes {
 		return c.refuse(at, tooLarge(notebook.MaxBytes))
 	}
-	if text, ok := notebook.Render(data); ok {
+	text, broken := notebook.Render(data)
+	if broken == nil {
 		if err := c.sink.Add(at.name, bytes.NewReader(text)); err != nil {
 			return c.unfinishedError(at, src, err)
 		}
@@ -38,7 +40,11 @@ func (c *collector) notebook(at candidate, all io.Reader, src *source) error {
 	if f != nil {
 		return c.refuse(at, *f)
 	}
-	return c.addText(at, bytes.NewReader(data), encoding, src, nil)
+	before := c.files
+	if err = c.addText(at, bytes.NewReader(data), encoding, src, nil); c.files > before {
+		c.sink.Note(at.name, NoteBroken, fmt.Sprintf("%s, so it was read as text, and not as a notebook", broken))
+	}
+	return err
 }
 
 // runCommand adds the output of the command for a file.

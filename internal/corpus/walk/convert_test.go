@@ -174,9 +174,10 @@ func TestCommandsHaveLimits(t *testing.T) {
 func TestNotebooksAreReadAsCells(t *testing.T) {
 	t.Parallel()
 	root := files(t, map[string]string{"broken.ipynb": "{\"cells\": [", "no.ipynb": "# just text\n",
-		"list.ipynb": "[1, 2]\n",
-		"jp.ipynb":   "\x93\xfa\x96\x7b\x8c\xea\x82\xcc\x83\x65\x83\x4c\x83\x58\x83\x67\n",
-		"ok.ipynb":   `{"nbformat": 4, "cells": [{"cell_type": "markdown", "source": ["# Title\n", "text"]}]}`})
+		"list.ipynb": "[1, 2]\n", "other.ipynb": "{}", "comma.ipynb": `{"nbformat": 4,, "cells": []}`,
+		"kind.ipynb": `{"nbformat": 4, "cells": "none"}`, "cut.json": "{\"cells\": [",
+		"jp.ipynb": "\x93\xfa\x96\x7b\x8c\xea\x82\xcc\x83\x65\x83\x4c\x83\x58\x83\x67\n",
+		"ok.ipynb": `{"nbformat": 4, "cells": [{"cell_type": "markdown", "source": ["# Title\n", "text"]}]}`})
 	got, err := into(t, root, ".")
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +187,15 @@ func TestNotebooksAreReadAsCells(t *testing.T) {
 		"ok.ipynb": "[notebook: 1 cell]\n\n[cell 1: markdown]\n# Title\ntext\n"} {
 		if got.texts[name] != want {
 			t.Errorf("%s: %q, skipped %q", name, got.texts[name], got.skipped[name])
+		}
+	}
+	for name, want := range map[string]string{"broken.ipynb": "it ends early, at byte 11",
+		"other.ipynb": "it has no cells of a notebook", "comma.ipynb": "it is not valid JSON at byte 16",
+		"kind.ipynb": `the member "cells" is not that of a notebook`, "no.ipynb": "", "list.ipynb": "", "cut.json": "",
+		"ok.ipynb": ""} {
+		note, isBroken := strings.CutPrefix(got.notes[name], walk.NoteBroken+": ")
+		if isBroken != (want != "") || !strings.HasPrefix(note, want) || isBroken && !strings.Contains(note, "read as text") {
+			t.Errorf("%s: note %q, want %q", name, got.notes[name], want)
 		}
 	}
 	plot, err := os.ReadFile(filepath.Join("..", "..", "..", "e2e", "testdata", "cases", "files", "plot.ipynb"))

@@ -101,6 +101,7 @@ const (
 const (
 	NoteConverted = "converted" // the text is not that of the bytes
 	NoteSecret    = "secret"    // it has keys or passwords, and was named
+	NoteBroken    = "broken"    // its format has an error, and it was read as text
 )
 
 // Sink receives the text of each file. pack.Builder and pack.StreamWriter are sinks.
@@ -111,8 +112,8 @@ type Sink interface {
 	// Skip receives the name of each skipped file, the kind of the reason (KindIgnored to
 	// KindCommand), and the reason for people.
 	Skip(file, kind, why string)
-	// Note receives the name of a file that was added, the kind of a note (NoteConverted or
-	// NoteSecret), and the note for people.
+	// Note receives the name of a file that was added, the kind of a note (NoteConverted to
+	// NoteBroken), and the note for people.
 	Note(file, kind, text string)
 }
 
