@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
@@ -61,11 +62,13 @@ func (r *run) checkWork(ctx context.Context, baseline *testreport.Report, covers
 // passes is flaky. An error is one of the machine, never of the check.
 func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testreport.Report, covers bool) (*checked,
 	error) {
-	command := project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch,
-		Installed: installed, WithCoverage: covers})
+	command := r.command(at, covers)
 	c, err := r.measured(ctx, at, &command)
 	if err != nil || c.report == nil {
 		return c, err
+	}
+	if baseline != nil {
+		c.report = testreport.Align(baseline, c.report)
 	}
 	if baseline != nil && c.Exit != 0 && command.Stops != "" {
 		c.report = testreport.MarkNotRun(baseline, c.report, command.Stops == project.StopsInside,
@@ -93,6 +96,33 @@ func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testrepo
 	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) &&
 		len(report.Failing()) == 0
 	return c, nil
+}
+
+// command is the completion command with the places of its results.
+func (r *run) command(at *metric.Runner, covers bool) project.Command {
+	return project.Measure(r.cfg.Until, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch,
+		Installed: installed, WithCoverage: covers})
+}
+
+// cheapRepeat is the time of a check that runs twice before the first iteration, even if no
+// name of a test looks unstable.
+const cheapRepeat = 20 * time.Second
+
+// repeatFirst runs the check of the baseline a second time, which shows the tests whose
+// names differ from run to run.
+func (r *run) repeatFirst(ctx context.Context, c *checked) error {
+	if c.report == nil || !c.report.Complete || len(c.report.Tests) == 0 ||
+		c.TookMS > cheapRepeat.Milliseconds() && !c.report.LooksUnstable() {
+		return nil
+	}
+	command := r.command(c.at, false)
+	second, err := r.measured(ctx, c.at, &command)
+	if err != nil || second.report == nil {
+		return err
+	}
+	c.report = testreport.MarkUnstable(c.report, second.report, time.Now())
+	r.change.Blobs = slices.DeleteFunc(r.change.Blobs, func(b perdure.BlobRef) bool { return b.Hash == c.Results })
+	return r.keepResults(ctx, &c.Check, c.report)
 }
 
 // scratch is a folder for results, outside of the agent's files.
@@ -164,8 +194,9 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 	if len(tests) == 0 {
 		return nil
 	}
+	unstable := slices.ContainsFunc(tests, func(t testreport.Test) bool { return t.Varies != "" })
 	again, ok := c.command.Again(tests)
-	if !ok { // a runner that cannot select which
+	if !ok || unstable { // they cannot be selected by name
 		again = c.command
 	}
 	second, err := r.measured(ctx, c.at, &again)

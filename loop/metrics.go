@@ -43,6 +43,9 @@ func (r *run) firstCheck(ctx context.Context) (*checked, *metric.Metrics, error)
 	if err != nil || c.Exit == metric.StatusNotFound || c.Exit == metric.StatusNotRunnable {
 		return c, nil, err
 	}
+	if err := r.repeatFirst(ctx, c); err != nil {
+		return nil, nil, err
+	}
 	taken, err := m.Take(ctx, c.forMetrics(), r.state.Baseline)
 	if err != nil {
 		return nil, nil, refusal(err)

@@ -7,4 +7,5 @@
 // limitedtemplate executes templates of other people within limits.
 //
 // Searching: textindex cuts text into passages, indexes their words and ranks them.
+// Comparing: volatile finds the parts of names that differ from run to run.
 package text

@@ -79,9 +79,10 @@ type Diff struct {
 	Verdict Verdict `json:"verdict"`
 }
 
-// Compare compares the tests of the baseline with a later report. It changes neither
-// report; the same reports give the same result.
+// Compare compares the tests of the baseline with a later report, in which unstable tests
+// are found by Align. It changes neither report; the same reports give the same result.
 func Compare(baseline, now *Report) Diff {
+	now = Align(baseline, now)
 	d := Diff{Before: baseline.Counts(), Now: now.Counts(), Broken: slices.Clone(now.Broken), Incomplete: now.Reason}
 	d.FewerExecuted = max(d.Before.Executed-d.Now.Executed, 0)
 	d.NewlyBroken = newlyBroken(baseline, now)
@@ -165,6 +166,9 @@ func (d *Diff) both(before, now *Test) {
 
 // absent classifies a test that only the baseline has.
 func (d *Diff) absent(t *Test, gone absence) {
+	if t.Varies == InPresence {
+		return // it was absent in the baseline, too
+	}
 	c := change(t.ID, t.Outcome, nil, Regressed)
 	c.File = t.File
 	if why := gone.of(t); why != nil {
@@ -242,7 +246,10 @@ func (d *Diff) overall(baseline *Report) Verdict {
 // repetition is not flaky.
 func MarkFlaky(first *Report, again ...*Report) *Report {
 	seen := make(map[string][2]bool) // identity to: passed, failed
-	for _, r := range append([]*Report{first}, again...) {
+	for i, r := range append([]*Report{first}, again...) {
+		if i > 0 {
+			r = Align(first, r)
+		}
 		for i := range r.Tests {
 			t := &r.Tests[i]
 			s := seen[t.ID]

@@ -58,6 +58,10 @@ type Test struct {
 	// Flaky is set if attempts of the same code ended differently: the runner repeated the
 	// test, or MarkFlaky found other outcomes.
 	Flaky bool `json:"flaky,omitempty"`
+	// Varies is set if the identity differs between runs of the same files. Frame is the
+	// beginning and the end of an identity that differs in words. See MarkUnstable.
+	Varies Varies    `json:"varies,omitempty"`
+	Frame  [2]string `json:"frame,omitzero"`
 }
 
 // Kind is why a suite could not run as a whole.
@@ -104,6 +108,9 @@ type Report struct {
 	Reason   string `json:"reason,omitempty"`
 	// Broken are the suites that could not run.
 	Broken []Broken `json:"broken,omitempty"`
+	// Repeated is set if a second run of the same files showed which identities are
+	// unstable; the others are stable.
+	Repeated bool `json:"repeated,omitempty"`
 	// Ignored counts the lines that do not belong to the format (other output in between).
 	Ignored int `json:"ignored,omitempty"`
 }
