@@ -269,7 +269,7 @@ func (r *run) sweep(ctx context.Context, newest int) {
 	if r.fault != nil {
 		return
 	}
-	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Metering.At, r.state.Run.Before,
+	keep := append([]workspace.ID{r.state.Baseline, r.state.Checked, r.trusted(), r.state.Metering.At, r.state.Run.Before,
 		r.state.Run.After}, r.state.WayBack...)
 	if at := r.state.AtGate; at != nil {
 		keep = append(keep, at.Left, at.Shown)

@@ -39,6 +39,10 @@ func measure(ctx context.Context, r *run) (string, error) {
 	}
 	r.lookedAt(&stats)
 	t.After = id
+	made, err := r.checkFilesNow(ctx, &stats)
+	if err != nil {
+		return "", err
+	}
 	t.SnapshotMS += time.Since(began).Milliseconds()
 	ending, err := r.ending(ctx)
 	if err != nil {
@@ -68,6 +72,9 @@ func measure(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	t.Check, t.Metrics = &check.Check, metrics
+	if err := r.tellCheckFiles(ctx, made, stats.Outside); err != nil {
+		return "", err
+	}
 	if r.cfg.Sealed == config.SealAlways {
 		r.noteCleanCopy(t.Number)
 	}

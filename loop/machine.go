@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/checkfile"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/process/guard"
@@ -73,8 +74,10 @@ type run struct {
 	state state.State
 	files *workspace.Workspace
 	fault error // why there are no files
-	hooks *hook.Runner
-	log   *hook.Log
+	// checkFiles are the files that the check writes; never nil.
+	checkFiles *checkfile.Files
+	hooks      *hook.Runner
+	log        *hook.Log
 
 	warnings warnings
 	change   record.Change // what the current step stores in addition to the state
@@ -199,6 +202,9 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 		return nil, err
 	}
 	r.openFiles()
+	if err := r.excludeCheckFiles(ctx); err != nil {
+		return nil, err
+	}
 	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(e.dir(&l.Tree), "hook-log.jsonl")}); err != nil {
 		return nil, err
 	}

@@ -46,11 +46,14 @@ func (r *run) firstCheck(ctx context.Context) (*checked, *metric.Metrics, error)
 	if err := r.repeatFirst(ctx, c); err != nil {
 		return nil, nil, err
 	}
-	taken, err := m.Take(ctx, c.forMetrics(), r.state.Baseline)
+	if err := r.learnCheckFiles(ctx); err != nil {
+		return nil, nil, err
+	}
+	taken, err := m.Take(ctx, c.forMetrics(), r.trusted())
 	if err != nil {
 		return nil, nil, refusal(err)
 	}
-	return c, taken, refusal(m.Trust(ctx, taken, r.state.Baseline))
+	return c, taken, refusal(m.Trust(ctx, taken, r.trusted()))
 }
 
 // laterCheck runs the check after an iteration, and takes the metrics.

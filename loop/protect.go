@@ -83,11 +83,15 @@ func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*evidence.Bet
 	}
 	var err error
 	b.Changes, err = r.files.Diff(ctx, b.From, b.To)
+	b.Changes = r.checkFiles.Judged(b.Changes)
 	return b, refusal(err)
 }
 
-// trusted is the snapshot that protected files are compared with.
-func (r *run) trusted() workspace.ID { return cmp.Or(r.state.Trusted, r.state.Baseline) }
+// trusted is the snapshot that changes are compared with: the baseline as the check left it, or the
+// last one that a person approved.
+func (r *run) trusted() workspace.ID {
+	return cmp.Or(r.state.Trusted, r.state.Checked, r.state.Baseline)
+}
 
 // protectedChange says why any change of a file counts; empty when it does not.
 func (r *run) protectedChange(c *workspace.Change, by *regression.Ruled) string {

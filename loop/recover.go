@@ -169,6 +169,7 @@ func (r *run) lostTests(ctx context.Context, out *state.Outcome) ([]string, erro
 	if err != nil {
 		return nil, refusal(err)
 	}
+	changes = r.checkFiles.Judged(changes)
 	var files []string
 	for i := range changes {
 		c := &changes[i]

@@ -169,6 +169,13 @@ func (w *Workspace) Excluded(ctx context.Context) ([]Excluded, error) {
 	if err != nil {
 		return nil, Wrap(op, w.cfg.Root, err)
 	}
+	return w.Below(ctx, tops)
+}
+
+// Below lists the files and links at the given paths and below, sorted by path, without those
+// that do not exist. The limit is that of Excluded.
+func (w *Workspace) Below(ctx context.Context, tops []string) ([]Excluded, error) {
+	const op = "list files"
 	root, err := w.openRoot(op)
 	if err != nil {
 		return nil, Wrap(op, w.cfg.Root, err)

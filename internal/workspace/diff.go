@@ -131,6 +131,7 @@ func renames(list []Change) []Change {
 // spared are paths that a restore does not change, with all paths below them.
 type spared struct {
 	left, ignored map[string]bool
+	outside       Outside // nil for none
 }
 
 func leftPaths(left []LeftOut) map[string]bool {
@@ -143,7 +144,7 @@ func leftPaths(left []LeftOut) map[string]bool {
 
 // has reports whether the path or a folder above it is one of them.
 func (s spared) has(p string) bool {
-	if len(s.left)+len(s.ignored) == 0 {
+	if len(s.left)+len(s.ignored) == 0 || s.outside != nil && s.outside.Gave(p) {
 		return false
 	}
 	for ; p != "."; p = path.Dir(p) {

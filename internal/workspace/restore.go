@@ -111,6 +111,7 @@ func (r *restore) prepare() error {
 	if r.spare.ignored, err = r.w.wasIgnored(r.id); err != nil {
 		return err
 	}
+	r.spare.outside = r.w.outside
 	if err := atomicfile.MkdirAll(r.w.cfg.Root, 0o777); err != nil {
 		return err
 	}

@@ -99,6 +99,7 @@ func (s *scanner) result() *listing {
 	slices.SortFunc(l.left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(l.ignored)
 	slices.Sort(l.stats.Changing)
+	slices.Sort(l.stats.Outside)
 	slices.Sort(l.stats.WithoutGit)
 	l.stats.LeftOut = l.left
 	l.stats.Ignored = len(l.ignored)
@@ -278,10 +279,14 @@ func (s *scanner) entry(dir *os.Root, p string, r rules, inside bool) (f found, 
 		if err != nil {
 			return found{}, false, err
 		}
-		ignored := inside || r.ignores(p, info.IsDir())
+		outside := !inside && s.w.isOutside(p, info.IsDir())
+		ignored := inside || outside || r.ignores(p, info.IsDir())
 		if ignored && s.force[p] == nil {
 			if !inside {
 				s.note(func(l *listing) { l.ignored = append(l.ignored, p) })
+			}
+			if outside {
+				s.note(func(l *listing) { l.stats.Outside = append(l.stats.Outside, p) })
 			}
 			return found{}, false, nil
 		}
@@ -493,8 +498,10 @@ type Stats struct {
 	// Stored counts the new contents, StoredBytes their bytes.
 	Stored      int
 	StoredBytes int64
-	// Ignored counts the files and folders that git ignores.
+	// Ignored counts the files and folders that git ignores. Outside are those that exist of
+	// the paths of [Workspace.Exclude].
 	Ignored int
+	Outside []string
 	// WithoutGit are the repositories ("." for the workspace) that git could not read: files
 	// that it tracks although a pattern ignores them are then not part of the snapshot.
 	WithoutGit []string

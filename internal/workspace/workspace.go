@@ -98,6 +98,25 @@ type Workspace struct {
 	unsaved  int // entries of known that are not in its file
 	contents *contents
 	recent   recent
+
+	outside Outside
+}
+
+// Outside are paths that are handled as if git ignored them, because a tool writes them again.
+type Outside interface {
+	// Has reports whether a path, whose folder is not outside, is one of them.
+	Has(path string, folder bool) bool
+	// Gave reports whether a path was one of them, and is none any more.
+	Gave(path string) bool
+}
+
+// Exclude leaves paths out of the snapshots that are taken from now on: those, and restores,
+// do not change them. Call it before other methods.
+func (w *Workspace) Exclude(paths Outside) { w.outside = paths }
+
+// isOutside reports whether a path is one of those of Exclude.
+func (w *Workspace) isOutside(path string, folder bool) bool {
+	return w.outside != nil && w.outside.Has(path, folder)
 }
 
 // Open checks that the folder can be a workspace and creates the folder of the snapshots.

@@ -27,6 +27,10 @@ type State struct {
 	// approved changes; empty: the baseline. TrustedPassed is set if the check passed then.
 	Trusted       workspace.ID `json:"trusted,omitempty"`
 	TrustedPassed bool         `json:"trusted_passed,omitempty"`
+	// Checked is the baseline as its check left it; empty if the check changed nothing.
+	// CheckFiles is the blob with the record of the files that the check wrote.
+	Checked    workspace.ID `json:"checked,omitempty"`
+	CheckFiles string       `json:"check_files,omitempty"`
 	// LeftOut are the reported files that snapshots do not contain. Repository is set if
 	// the workspace is the top folder of a git repository.
 	LeftOut    []string `json:"left_out,omitempty"`

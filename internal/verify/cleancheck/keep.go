@@ -261,3 +261,10 @@ func namesPaths(name string) bool {
 	return dir == "bin" || dir == "Scripts" || dir == ".bin" || filepath.Ext(base) == ".pth" ||
 		strings.HasPrefix(base, "__editable__") || base == "pyvenv.cfg"
 }
+
+// IsGenerated reports whether a file is in a folder whose name says that tools make its
+// content again: dependencies, build products, caches.
+func IsGenerated(name string) bool {
+	k, _ := classOf(name)
+	return k != other
+}
