@@ -339,3 +339,23 @@ func TestParseFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestReferencesInXML: references to characters that XML does not allow, as runners write the
+// codes of colours, do not end the report.
+func TestReferencesInXML(t *testing.T) {
+	t.Parallel()
+	const text = `<testsuite name="A" tests="3" failures="1"><testcase name="add&#0;" classname="A">` +
+		`<failure message="&#27;[31mexpected&#27;[0m &lt; &#233;&#xFFFF;" type="E">&#x1b;[1;32mx&nbsp;&amp;</failure>` +
+		`</testcase><testcase name="mul&#x41;" classname="A"/><testcase name="div" classname="A"/></testsuite>`
+	r, err := testreport.Parse(testreport.JUnit, strings.NewReader(text), testreport.Config{})
+	if err != nil || !r.Complete || len(r.Tests) != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := r.Tests[0]; got.ID != "A::add?" || got.Message != "?expected? < é?\n?x?&" || r.Tests[1].ID != "A::mulA" {
+		t.Errorf("%q, %q, %q", got.ID, got.Message, r.Tests[1].ID)
+	}
+	r, err = testreport.ParseFiles(testreport.JUnit, []string{"testdata/11-char-reference.xml"}, testreport.Config{})
+	if err != nil || !r.Complete || len(r.Tests) != 2 || !strings.Contains(r.Tests[0].Message, "expected") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -5,7 +5,11 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // xmlText passes a document to the decoder byte by byte and bounds its memory: the
@@ -71,6 +75,16 @@ func (x *xmlText) ReadByte() (byte, error) {
 		if c == '\n' {
 			x.line, x.col = x.line+1, 0
 		}
+		if c == '&' && (x.state == inText || x.state == inValue) {
+			if c, err = x.reference(); err != nil {
+				return 0, err
+			}
+		}
+		if c == 0x1b {
+			if err := x.skip(escape().FindString(x.peek())); err != nil {
+				return 0, err
+			}
+		}
 		kept, err := x.step(c)
 		if err != nil {
 			return 0, err
@@ -83,6 +97,59 @@ func (x *xmlText) ReadByte() (byte, error) {
 		}
 		return c, nil
 	}
+}
+
+var (
+	numbered = lazyregexp.New(`^#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));`)
+	named    = lazyregexp.New(`^[A-Za-z][A-Za-z0-9]{0,31};`)
+	escape   = lazyregexp.New(`^\[[0-9;]{0,16}[A-Za-z]`)
+)
+
+// reference reads the rest of a reference to a character that XML does not allow, or that has
+// no meaning in it, and returns the character or "?". Runners write the codes of colours as
+// "&#27;". Other references stay: the result is "&".
+func (x *xmlText) reference() (byte, error) {
+	next := x.peek()
+	if m := numbered().FindStringSubmatch(next); m != nil {
+		base, digits := 10, m[2]
+		if m[1] != "" {
+			base, digits = 16, m[1]
+		}
+		code, err := strconv.ParseInt(digits, base, 32)
+		if err != nil || isXML(rune(code)) {
+			return '&', nil //nolint:nilerr // the decoder reports it
+		}
+		if code < ' ' {
+			return byte(code), x.skip(m[0])
+		}
+		return '?', x.skip(m[0])
+	}
+	switch name := named().FindString(next); name {
+	case "", "lt;", "gt;", "amp;", "apos;", "quot;":
+		return '&', nil
+	default:
+		return '?', x.skip(name)
+	}
+}
+
+// isXML reports whether XML allows a character.
+func isXML(r rune) bool {
+	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD ||
+		r >= 0x10000 && r <= utf8.MaxRune
+}
+
+// peek returns the next bytes of the input.
+func (x *xmlText) peek() string {
+	const most = 40
+	next, _ := x.r.Peek(most)
+	return string(next)
+}
+
+// skip reads bytes that were seen.
+func (x *xmlText) skip(seen string) error {
+	x.col += len(seen)
+	_, err := x.r.Discard(len(seen))
+	return err
 }
 
 // Read reads one byte, for decoders of other character sets.
