@@ -61,7 +61,8 @@ echo "# lock $(ls tests | wc -l)" > yarn.lock; date +%N > result-$$.json`,
 		artifacts: []string{"tests/b"},
 	},
 	"fixture that each run writes": {
-		before:    `echo "{\"at\": $$}" > tests_data/fixtures/state.json; date +%N > tests_data/__snapshots__/a.snap`,
+		before: `echo "{\"at\": $$}" > tests_data/fixtures/state.json
+date +%N > tests_data/__snapshots__/a.snap`,
 		existing:  []string{"tests_data/fixtures/state.json", "{}", "tests_data/__snapshots__/a.snap", "0"},
 		turn:      fixes(),
 		artifacts: []string{"tests/b"},
@@ -90,7 +91,8 @@ echo "# lock $(ls tests | wc -l)" > yarn.lock; date +%N > result-$$.json`,
 		found:    "calc.test.js",
 	},
 	"setting that the check makes once": {
-		before: `[ -f .eslintrc.json ] || echo '{"rules": {"no-undef": "error"}}' > .eslintrc.json; mkdir -p out; date > out/x`,
+		before: `[ -f .eslintrc.json ] || echo '{"rules": {"no-undef": "error"}}' > .eslintrc.json
+mkdir -p out; date > out/x`,
 		turn: fixes(".eslintrc.json", `{"rules": {"no-undef": "off"}}`, "out/b.test.js",
 			"test.skip('b', () => {});\n"),
 		artifacts: []string{".eslintrc.json", "tests/b"},

@@ -36,7 +36,7 @@ type Measures struct {
 	// Coverage: empty or Auto takes coverage in the run of the completion
 	// command, where its runner can do both in one (go test, pytest with
 	// pytest-cov, jest); no test is run a second time for it. Off: none. A
-	// command is run separately: it writes Go's coverprofile, LCOV or Cobertura's
+	// command is run separately: it writes Go's coverprofile, LCOV, Clover's or Cobertura's
 	// XML to the file, or into the folder, that $PERDURE_COVERAGE names.
 	Coverage string `json:"coverage,omitempty"`
 	// Types counts type errors and Lint what linters say. Empty or Auto

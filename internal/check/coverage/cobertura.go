@@ -2,6 +2,7 @@ package coverage
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -10,8 +11,9 @@ import (
 	"strings"
 )
 
-// cobertura reads Cobertura XML: classes with their file name, whose lines have a number
-// and hits. It is complete when the root element is closed.
+// cobertura reads Cobertura XML, classes with their file name, whose lines have a number and
+// hits; and Clover XML, files whose lines have a num and a count. It is complete when the root
+// element is closed.
 func (b *builder) cobertura(r io.Reader) error {
 	in := &xmlBytes{r: bufio.NewReaderSize(r, 64<<10), limit: b.cfg.MaxLine, line: 1}
 	d := xml.NewDecoder(in)
@@ -66,6 +68,7 @@ type coberturaParser struct {
 	source   string
 	inSource bool
 	inClass  bool
+	inFile   bool  // in a file of Clover
 	class    *File // nil when it is foreign
 }
 
@@ -85,12 +88,21 @@ func (c *coberturaParser) start(e xml.StartElement) error {
 	case "source":
 		c.inSource, c.source = true, ""
 	case "class":
+		if c.inFile {
+			return nil // Clover's, without lines
+		}
 		named := attribute(e, "filename")
 		f, err := c.file(c.resolve(named), named)
 		c.inClass, c.class = true, f
 		return err
+	case "file": // Clover: PHPUnit has the path as the name, istanbul as path
+		named := cmp.Or(attribute(e, "path"), attribute(e, "name"))
+		f, err := c.file(c.resolve(named), named)
+		c.inClass, c.inFile, c.class = true, true, f
+		return err
 	case "line":
-		return c.codeLine(attribute(e, "number"), attribute(e, "hits"))
+		return c.codeLine(cmp.Or(attribute(e, "number"), attribute(e, "num")), cmp.Or(attribute(e, "hits"),
+			attribute(e, "count")))
 	}
 	return nil
 }
@@ -120,7 +132,11 @@ func (c *coberturaParser) end(name string) {
 			c.sources = append(c.sources, strings.TrimSpace(c.source))
 		}
 	case "class":
-		c.inClass, c.class = false, nil
+		if !c.inFile {
+			c.inClass, c.class = false, nil
+		}
+	case "file":
+		c.inClass, c.inFile, c.class = false, false, nil
 	}
 }
 

@@ -98,6 +98,15 @@ func TestParse(t *testing.T) {
 			want: []string{"top.py []/[]", "two/a.py []/[]"}, foreign: 1,
 		},
 		{
+			name: "clover of PHPUnit and istanbul", format: coverage.Clover, cfg: coverage.Config{Root: "/home/dev/shop"},
+			text: `<?xml version="1.0"?><coverage generated="1"><project timestamp="1"><package name="Shop">` +
+				`<file name="/home/dev/shop/src/Cart.php"><class name="Cart" namespace="Shop"><metrics/></class>` +
+				`<line num="3" type="method" count="2"/><line num="4" type="stmt" count="0"/><metrics/></file></package>` +
+				`<file name="calc.js" path="/home/dev/shop/calc.js"><line num="1" count="5" type="stmt"/></file>` +
+				`<file name="/usr/lib/x.php"><line num="1" type="stmt" count="1"/></file></project></coverage>`,
+			want: []string{"calc.js [{1 1}]/[{1 1}]", "src/Cart.php [{3 4}]/[{3 3}]"}, foreign: 1,
+		},
+		{
 			name: "cobertura, cut", format: coverage.Cobertura,
 			text: `<coverage><class filename="a.py"><lines><line number="1" hits="1"/><li`,
 			want: []string{"a.py [{1 1}]/[{1 1}]"}, reason: "line 1, column 70: unexpected EOF",

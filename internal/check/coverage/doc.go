@@ -7,7 +7,7 @@
 // and if so, whether it is still covered. Lines without a letter or digit (closing
 // braces, blank lines) do not count.
 //
-// Three formats are read: Go's coverprofile, LCOV, and Cobertura XML. Input is streamed;
+// Four formats are read: Go's coverprofile, LCOV, Cobertura and Clover XML. Input is streamed;
 // a [Profile] stores two sets of line numbers for each file, 16 bytes for 64 adjacent
 // lines. Limits are set in [Config]; exceeding one is a [LimitError].
 package coverage

@@ -19,6 +19,7 @@ const (
 	Go        Format = "go-coverprofile" // go test -coverprofile
 	LCOV      Format = "lcov"            // LCOV tracefile
 	Cobertura Format = "cobertura-xml"   // Cobertura XML
+	Clover    Format = "clover-xml"      // Clover XML, as PHPUnit, jest and istanbul write it
 )
 
 // detectBytes is the number of bytes from which Parse detects the format.
@@ -31,6 +32,9 @@ func Detect(first []byte) Format {
 	switch {
 	case bytes.HasPrefix(text, []byte("mode: ")):
 		return Go
+	case bytes.HasPrefix(text, []byte("<")) && bytes.Contains(text, []byte("<coverage")) &&
+		(bytes.Contains(text, []byte("clover=")) || bytes.Contains(text, []byte("<project"))):
+		return Clover
 	case bytes.HasPrefix(text, []byte("<")) && bytes.Contains(text, []byte("<coverage")):
 		return Cobertura
 	case bytes.HasPrefix(text, []byte("TN:")), bytes.HasPrefix(text, []byte("SF:")):
@@ -49,7 +53,7 @@ func Parse(format Format, r io.Reader, cfg Config) (*Profile, error) {
 			return nil, fmt.Errorf("read coverage: %w", err)
 		}
 		if format = Detect(first); format == "" {
-			return nil, errors.New("read coverage: unknown format: use Go's coverprofile, LCOV or Cobertura XML")
+			return nil, errors.New("read coverage: unknown format: use Go's coverprofile, LCOV, Cobertura or Clover XML")
 		}
 		r = buffered
 	}
@@ -60,7 +64,7 @@ func Parse(format Format, r io.Reader, cfg Config) (*Profile, error) {
 			err = b.golang(r)
 		case LCOV:
 			err = b.lcov(r)
-		case Cobertura:
+		case Cobertura, Clover:
 			err = b.cobertura(r)
 		default:
 			return nil, fmt.Errorf("read coverage: unknown format %q", format)
