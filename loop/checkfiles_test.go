@@ -68,7 +68,7 @@ date +%N > tests_data/__snapshots__/a.snap`,
 		artifacts: []string{"tests/b"},
 	},
 	"generated code": {
-		before:    `mkdir -p src/gen; for f in tests/*; do
+		before: `mkdir -p src/gen; for f in tests/*; do
 echo "export const $(basename $f) = $$; // nolint"; done > src/gen/api.js`,
 		existing:  []string{"src/a.js", "export const x = 1;\n"},
 		turn:      fixes("src/gen/api.js", "export const a = 1; // nolint\n"),
