@@ -23,7 +23,7 @@ func Conform(t *testing.T, start func(t testing.TB, c engine.Contents, lazyBytes
 	t.Run("sub-calls", func(t *testing.T) { subCalls(begin(t)) })
 	t.Run("arguments", func(t *testing.T) { issued(begin(t)) })
 	t.Run("tools", func(t *testing.T) { tools(begin(t)) })
-	t.Run("finals", func(t *testing.T) { finals(t, begin) })
+	t.Run("finals", func(t *testing.T) { finals(begin(t)) })
 	t.Run("failures", func(t *testing.T) { failures(begin(t)) })
 	t.Run("variables", func(t *testing.T) { variables(begin(t)) })
 	t.Run("output", func(t *testing.T) { longOutput(begin(t)) })
@@ -112,8 +112,7 @@ func (b *Bench) wants(pairs ...string) {
 	}
 }
 
-func finals(t *testing.T, begin func(t *testing.T) *Bench) {
-	t.Helper()
+func finals(b *Bench) {
 	for code, want := range map[string]engine.Final{
 		"answer['content'] = 'a'\nanswer['ready'] = True\nanswer['content'] = 'b'": {Value: json.RawMessage(`"a"`),
 			Text: "a", By: "answer"},
@@ -128,24 +127,24 @@ func finals(t *testing.T, begin func(t *testing.T) *Bench) {
 		"SUBMIT(3)":           {Value: json.RawMessage(`3`), Text: "3", By: "SUBMIT"},
 		"done('ok')":          {Value: json.RawMessage(`"ok"`), Text: "ok", By: "done"},
 	} {
-		if diff := cmp.Diff(&want, begin(t).Run(code).Final); diff != "" {
-			t.Errorf("%s\n%s", code, diff)
+		if diff := cmp.Diff(&want, b.Run(code).Final); diff != "" {
+			b.Errorf("%s\n%s", code, diff)
 		}
+		b.Run("answer['ready'] = False")
 	}
-	b := begin(t)
 	if d := b.Run("SUBMIT(a=1, b='c')"); d.Final == nil || string(d.Final.Value) != `{"a":1,"b":"c"}` {
-		t.Errorf("fields: %+v", d.Final)
+		b.Errorf("fields: %+v", d.Final)
 	}
 	b.Run("x = 5")
 	if d := b.Run("FINAL_VAR('x')"); d.Final == nil || d.Final.Text != "5" {
-		t.Errorf("a variable by its name: %+v", d.Final)
+		b.Errorf("a variable by its name: %+v", d.Final)
 	}
 	if d := b.Run("FINAL_VAR('missing')"); d.Failure == nil || d.Final != nil ||
 		!strings.Contains(d.Failure.Message, "no variable") {
-		t.Errorf("a missing variable: %+v", d)
+		b.Errorf("a missing variable: %+v", d)
 	}
 	if d := b.Run("answer['content'] = 'draft'"); d.Draft != "draft" || d.Final != nil {
-		t.Errorf("a draft: %+v", d)
+		b.Errorf("a draft: %+v", d)
 	}
 }
 
@@ -218,19 +217,17 @@ func longOutput(b *Bench) {
 
 // sizes: code that exceeds one gets an exception, and the engine goes on.
 func sizes(b *Bench) {
+	answer := fmt.Sprintf("'a' * %d", engine.MaxAnswerBytes+1)
 	for code, want := range map[string]string{
-		fmt.Sprintf("long = 'a' * %d\nllm_query(long)", engine.MaxRequestBytes): "llm_query: the request has",
-		"llm_query_batched([long, long])":                                       "llm_query_batched: the request has",
-		fmt.Sprintf("FINAL('a' * %d)", engine.MaxAnswerBytes+1):                 "the answer has",
-		"answer['content'] = long\nanswer['ready'] = True":                      "the answer has",
-		"answer = {'content': long, 'ready': True}":                             "the answer has",
-		"x = int(long)":                        "int",
-		"x = {}['k' + long[:1000000] + 'end']": "end",
+		fmt.Sprintf("llm_query('a' * %d)", engine.MaxRequestBytes):                 "llm_query: the request has",
+		fmt.Sprintf("llm_query_batched(['a' * %d] * 2)", engine.MaxRequestBytes/2): "llm_query_batched: the request has",
+		"FINAL(" + answer + ")": "the answer has",
+		"answer['content'] = " + answer + "\nanswer['ready'] = True":                   "the answer has",
+		"answer = {'content': " + answer + ", 'ready': True}":                          "the answer has",
+		"x = int('a' * 1000000)":                                                       "int",
+		"x = {}['k' + 'a' * 1000000 + 'end']":                                          "end",
 		"def f(n):\n    return g(n)\ndef g(n):\n    return f(n + 1)\nf(0)\nf(1)\nf(2)": "",
 	} {
-		if strings.Contains(code, "long") && !strings.HasPrefix(code, "long") {
-			code = fmt.Sprintf("long = 'a' * %d\n", engine.MaxRequestBytes) + code
-		}
 		d, err := b.Try(code)
 		const most = 11_000
 		switch {
@@ -244,6 +241,7 @@ func sizes(b *Bench) {
 		case len(d.Draft) > engine.MaxAnswerBytes:
 			b.Errorf("%.80s: the draft has %d bytes", code, len(d.Draft))
 		}
+		b.Run("answer['content'] = ''") // else each block hands out the draft
 	}
 	if len(b.Asked) != 0 {
 		b.Errorf("%d requests were made", len(b.Asked))
@@ -284,13 +282,13 @@ func contexts(t *testing.T, start func(t testing.TB, c engine.Contents, lazyByte
 	many.Files = map[string]string{"a": "x", "b": "yz"}
 	many.same("print(sorted(context), context['b'])", "['a', 'b'] yz\n")
 	start(t, engine.Contents{}, 0).same("print(context == '' or context == None)", "True\n")
-	whole := strings.Repeat("a line of it\n", 400_000)
-	long := start(t, engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}, 1<<20)
+	whole := strings.Repeat("a line of it\n", 40_000)
+	long := start(t, engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}, 64<<10)
 	long.Files = map[string]string{"a": whole[:len(whole)-13] + "then the end\n"}
 	long.same("print(len(context), context[2:6], context[13:26], context[-4:-1])\n"+
 		"print(context.find('end'), context.count('line'), context.find('none'), context.startswith('a line'))\n"+
 		"n = 0\nfor line in context.lines():\n    n += len(line)\nprint(n, line)",
-		"5200000 line a line of it\n end\n5199996 399999 -1 True\n4800000 then the end\n")
+		"520000 line a line of it\n end\n519996 39999 -1 True\n480000 then the end\n")
 	if d := long.Run("context.upper()"); d.Failure == nil || !strings.Contains(d.Failure.Message, "use grep") {
 		t.Errorf("the whole of a long text: %+v", d.Failure)
 	}

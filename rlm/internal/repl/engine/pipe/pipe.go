@@ -289,7 +289,8 @@ func (s *session) watch(begins bool) (stop func()) {
 	if begins {
 		s.began = processorTime(s.proc.Pid())
 	}
-	most, began := s.began+s.cfg.Limits.CPU+watchSlack, time.Now()
+	limit := s.cfg.Limits.CPU
+	most, began := s.began+limit+min(limit, watchSlack), time.Now()
 	s.mu.Unlock()
 	var mu sync.Mutex
 	stopped := false

@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/enginetest"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 )
 
@@ -106,10 +106,6 @@ func (x *target) processes() []attempt {
 		{"raise its memory limit", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))"},
 		{"raise its limit of processes", "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (9999, 9999))"},
 		{"take a higher priority", "import os\nos.nice(-10)"},
-		{forkMany, "import os, time\nfor i in range(1000):\n    if os.fork() == 0:\n        " +
-			"time.sleep = None\n        os.read(os.pipe()[0], 1)"},
-		{"make many threads", "import threading\ngate = threading.Event()\nfor i in range(1000): " +
-			"threading.Thread(target=gate.wait, daemon=True).start()"},
 		{"mount", libc + "call('mount', b'none', b'/tmp', b'tmpfs', 0, b'')"},
 		{"mount the file system writable", libc + "call('mount', b'', b'/', b'', 0x1020, b'')"},
 		{"unmount", libc + "call('umount2', b'/etc', 2)"},
@@ -119,22 +115,31 @@ func (x *target) processes() []attempt {
 		{"make namespaces", libc + "call('unshare', 0x10000000)"},
 		{"change the limits of a process of the user", libc + fmt.Sprintf("call('prlimit', %d, 0, 0, 0)", x.process)},
 		{"keep memory in files without a name", "import os\nos.memfd_create('x')"},
-		{"fill the memory with files", "for i in range(256): open(f'/dev/shm/{i}', 'wb').write(bytes(1 << 20))"},
 		{"load a kernel module",
 			libc + "call('init_module', b'x', 1, b'')"},
 	}
 }
 
-// resources are attempts that the limits of the process stop, in any sandbox.
-func resources() []attempt {
-	return []attempt{
+// floods are attempts to use up what a machine has, each in a session of its own.
+func floods() []attempt {
+	all := []attempt{
+		{forkMany, "import os, time\nfor i in range(1000):\n    if os.fork() == 0:\n        " +
+			"time.sleep = None\n        os.read(os.pipe()[0], 1)"},
+		{"make many threads", "import threading\ngate = threading.Event()\nfor i in range(1000): " +
+			"threading.Thread(target=gate.wait, daemon=True).start()"},
+		{"fill the memory with files", "for i in range(256): open(f'/dev/shm/{i}', 'wb').write(bytes(1 << 20))"},
+	}
+	if os.Getenv(bareVar) != "" {
+		return all
+	}
+	return append(all, []attempt{ // the limits of the process stop these, in any sandbox
 		{"use up the memory", "a = []\nwhile True: a.append(bytearray(1 << 20))"},
 		{"run for ever", "while True: pass"},
 		{"run for ever without the limit of its process", "import signal\nsignal.setitimer(signal.ITIMER_PROF, 0)\n" +
 			"while True: pass"},
 		{"fill the disk with a file", "open('f', 'wb').write(bytes(300 << 20))"},
 		{"recurse for ever", "def f(): f()\nf()"},
-	}
+	}...)
 }
 
 // kernel are attempts that a filter of system calls stops, with the numbers of x86-64.
@@ -187,7 +192,8 @@ func reachable(t *testing.T, dir string) *target {
 }
 
 // TestAttemptsOfCode tries to leave the sandbox. Each attempt ends with an exception of the
-// code, or of the engine where the process was killed, and a session goes on.
+// code, or of the engine where the process was killed, and the session goes on. Attempts that need
+// nothing but a process share a session.
 func TestAttemptsOfCode(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/var/tmp", "perdure-attempts-")
@@ -196,33 +202,70 @@ func TestAttemptsOfCode(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	x := reachable(t, dir)
-	all := slices.Concat(x.files(), x.network(), x.processes(), kernel())
-	if os.Getenv(bareVar) == "" {
-		all = append(all, resources()...)
+	t.Cleanup(func() {
+		if text, err := os.ReadFile(x.secret); string(text) != "the secret" {
+			t.Errorf("the file of the user holds %q, %v", text, err)
+		}
+	})
+	for name, attempts := range map[string][]attempt{"files": x.files(), "network": x.network(),
+		"processes": x.processes(), "kernel": kernel()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := confined(t)
+			for _, a := range attempts {
+				if a.skip() {
+					continue
+				}
+				t.Run(a.name, func(t *testing.T) {
+					if !a.fails(t, b) {
+						b = nil
+					}
+				})
+				if b == nil {
+					b = confined(t)
+				}
+			}
+		})
 	}
-	for _, a := range all {
-		if os.Getenv(bareVar) != "" && (a.name == signalAll || a.name == forkMany && os.Getuid() == 0) {
-			continue // no signal arrives, but none is reported; only a PID namespace limits root
+	for _, a := range floods() {
+		if a.skip() {
+			continue
 		}
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			b := start(t, python.Config{Limits: engine.Limits{CPU: 1e9, MemoryBytes: 512 << 20}})
-			d, err := b.Try(a.code)
-			if e, ok := errors.AsType[*engine.Error](err); ok && (e.Kind == engine.KindKilled || e.Kind == engine.KindCPU) {
-				return // the process was ended; the run ends with a message
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Failure == nil || d.Failure.Type == "AssertionError" || strings.Contains(d.Output, "secret") {
-				t.Errorf("it succeeded: %q, %+v", d.Output, d.Failure)
-			}
-			b.Prints("print('on')", "on\n")
+			a.fails(t, confined(t))
 		})
 	}
-	if text, err := os.ReadFile(x.secret); string(text) != "the secret" {
-		t.Errorf("the file of the user holds %q, %v", text, err)
+}
+
+// skip reports whether only a PID namespace stops the attempt, and there is none: then no signal
+// arrives, but none is reported, and root has no limit of processes.
+func (a attempt) skip() bool {
+	return os.Getenv(bareVar) != "" && (a.name == signalAll || a.name == forkMany && os.Getuid() == 0)
+}
+
+func confined(t *testing.T) *enginetest.Bench {
+	t.Helper()
+	return start(t, python.Config{Limits: engine.Limits{CPU: 1e9, MemoryBytes: 512 << 20}})
+}
+
+// fails makes the attempt in a session of a test above, and reports whether the session goes on.
+func (a attempt) fails(t *testing.T, session *enginetest.Bench) bool {
+	t.Helper()
+	b := *session
+	b.TB = t
+	d, err := b.Try(a.code)
+	if e, ok := errors.AsType[*engine.Error](err); ok && (e.Kind == engine.KindKilled || e.Kind == engine.KindCPU) {
+		return false // the process was ended; the run ends with a message
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Failure == nil || d.Failure.Type == "AssertionError" || strings.Contains(d.Output, "secret") {
+		t.Errorf("it succeeded: %q, %+v", d.Output, d.Failure)
+	}
+	b.Prints("print('on')", "on\n")
+	return true
 }
 
 // What ordinary code needs works in the sandbox.

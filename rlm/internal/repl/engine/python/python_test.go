@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/process/sandbox"
+	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/enginetest"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
@@ -27,14 +29,17 @@ func TestMain(m *testing.M) {
 		fmt.Print(withoutSandbox(role == "allowed"))
 		return
 	}
+	testenv.Set()
 	os.Exit(m.Run())
 }
+
+// shared is the engine of the sessions of all tests: it asks the interpreter once where it is.
+var shared = sync.OnceValue(func() *python.Engine { return new(python.Engine) })
 
 // start skips the test if there is no Python or no sandbox.
 func start(t testing.TB, cfg python.Config) *enginetest.Bench {
 	t.Helper()
-	var e python.Engine
-	s, err := e.Start(t.Context(), cfg)
+	s, err := shared().Start(t.Context(), cfg)
 	return enginetest.Start(t, s, err)
 }
 
@@ -128,6 +133,7 @@ func TestException(t *testing.T) {
 
 func TestFinals(t *testing.T) {
 	t.Parallel()
+	b := start(t, python.Config{})
 	for code, want := range map[string]engine.Final{
 		"answer['content'] = 'a'\nanswer['ready'] = True\nanswer['content'] " +
 			"= 'b'": {Value: json.RawMessage(`"a"`), Text: "a", By: "answer"},
@@ -148,12 +154,11 @@ func TestFinals(t *testing.T) {
 			"b='c')": {Value: json.RawMessage(`{"a":1,"b":"c"}`), Text: "{'a': 1, 'b': 'c'}", By: "SUBMIT"},
 		"done('ok')": {Value: json.RawMessage(`"ok"`), Text: "ok", By: "done"},
 	} {
-		b := start(t, python.Config{})
 		if diff := cmp.Diff(&want, b.Run(code).Final); diff != "" {
 			t.Errorf("%s\n%s", code, diff)
 		}
+		b.Run("answer['ready'] = False")
 	}
-	b := start(t, python.Config{})
 	if d := b.Run("FINAL_VAR('missing')"); d.Failure == nil || d.Final != nil ||
 		!strings.Contains(d.Failure.Message, "no variable") {
 		t.Errorf("a missing variable: %+v", d)
@@ -346,23 +351,26 @@ func TestContext(t *testing.T) {
 	none.Prints("print(repr(context))", "''\n")
 }
 
+// part is the most that sessions of tests hold of a long context, and read of it at once.
+const part = 64 << 10
+
 // A context that is too long to be held is read in parts.
 func TestLazyContext(t *testing.T) {
 	t.Parallel()
 	line := "zeile mit ä und €\n"
-	whole := strings.Repeat(line, 600_000)
-	b := start(t, python.Config{LazyBytes: 1 << 20,
+	whole := strings.Repeat(line, 60_000)
+	b := start(t, python.Config{LazyBytes: part,
 		Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
 	b.Files = map[string]string{"a": whole}
 	b.Prints("print(len(context), context[5:8], context[-4:-1], context.find('€'), 'zeile mit' in context, "+
 		"'nirgends' in context)",
-		"10800000  mi d € 16 True False\n")
+		"1080000  mi d € 16 True False\n")
 	b.Prints("print(context.count('ä'), sum(1 for l in context.lines() if l.endswith('€')), context[0], "+
 		"context.startswith('zeile'))",
-		"600000 600000 z True\n")
-	b.Prints("print(context.find('€', -9), context.find('€', -10**9, 20), context.find('€', None, -10799980), "+
+		"60000 60000 z True\n")
+	b.Prints("print(context.find('€', -9), context.find('€', -10**9, 20), context.find('€', None, -1079980), "+
 		"context.find('z', 0, 0), context.startswith(('a', 'zeile')))",
-		"10799998 16 16 -1 True\n")
+		"1079998 16 16 -1 True\n")
 	for _, code := range []string{"import re\nre.findall('a', context)", "str(context)", "context " +
 		"+ 'a'", "context.upper()",
 		"llm_query(context)"} {
@@ -512,18 +520,18 @@ func TestStaleScratchIsRemoved(t *testing.T) {
 // it is divided for reading, and all of it is read about once.
 func TestSlices(t *testing.T) {
 	t.Parallel()
-	whole := strings.Repeat("ab\u00fc\u20ac\U0001f600\n", 1_000_000)
-	b := start(t, python.Config{LazyBytes: 1 << 20,
+	whole := strings.Repeat("ab\u00fc\u20ac\U0001f600\n", 100_000)
+	b := start(t, python.Config{LazyBytes: part,
 		Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
 	b.Files = map[string]string{"a": whole}
-	b.Prints("n, bad = 0, 0\nfor i in range(0, 6000000, 60000):\n    part = context[i:i + 60000]\n"+
+	b.Prints("n, bad = 0, 0\nfor i in range(0, 600000, 6000):\n    part = context[i:i + 6000]\n"+
 		"    n += len(part)\n    if part[:6] != 'ab\u00fc\u20ac\U0001f600\\n' or part[-6:] != part[:6]:\n        bad += 1\n"+
-		"print(n, bad)", "6000000 0\n")
+		"print(n, bad)", "600000 0\n")
 	if b.Read > len(whole)*5/4 {
 		t.Errorf("%d bytes were read for a text of %d", b.Read, len(whole))
 	}
-	b.Prints("print([context[i:i + 2] for i in [5999998, 3, 3000001, 0]], len(context))",
-		"['\U0001f600\\n', '\u20ac\U0001f600', 'b\u00fc', 'ab'] 6000000\n")
+	b.Prints("print([context[i:i + 2] for i in [599998, 3, 300001, 0]], len(context))",
+		"['\U0001f600\\n', '\u20ac\U0001f600', 'b\u00fc', 'ab'] 600000\n")
 }
 
 // Occurrences of a text that overlaps itself are counted as in a text that is held, wherever a
@@ -531,8 +539,8 @@ func TestSlices(t *testing.T) {
 func TestCountOverlapping(t *testing.T) {
 	t.Parallel()
 	for shift := range 3 {
-		whole := strings.Repeat("-", 4<<20-3-shift) + "aaaaaaaaa-"
-		b := start(t, python.Config{LazyBytes: 1 << 20,
+		whole := strings.Repeat("-", part-3-shift) + "aaaaaaaaa-"
+		b := start(t, python.Config{LazyBytes: part,
 			Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
 		b.Files = map[string]string{"a": whole}
 		b.Prints("print(context.count('aa'), context.count('aaa'), context.count('a'))", "4 3 9\n")
@@ -542,11 +550,10 @@ func TestCountOverlapping(t *testing.T) {
 // A long text has the lines of a str, also where they end between two of its parts.
 func TestLinesOfALongText(t *testing.T) {
 	t.Parallel()
-	const part = 4 << 20
 	long := strings.Repeat("x", part-1)
 	for _, text := range []string{long + "\r\nb\u2028c\vd\u0085e\n\nf\r", long + "\nb\n", long + "yb", long + "x\n\n",
 		long + long + long + "zzz\r\nb\r" + long + "\n"} {
-		b := start(t, python.Config{LazyBytes: 1 << 20,
+		b := start(t, python.Config{LazyBytes: part,
 			Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(text))}}})
 		b.Files = map[string]string{"a": text}
 		b.Prints(fmt.Sprintf(`whole = context[:%d]

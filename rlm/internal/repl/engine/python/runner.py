@@ -273,8 +273,6 @@ class Answer(dict):
 class LazyText:
     """A text of the context that is too long to be held: it is read in parts."""
 
-    PART = 4 << 20
-
     def __init__(self, engine, name, size):
         self._engine, self._name, self._size = engine, name, size
         self._offsets, self._chars = [0], [0]  # the bytes and characters before each known part
@@ -285,7 +283,7 @@ class LazyText:
         if self._held[0] == number:
             return self._held[1]
         offset = self._offsets[number]
-        data = self._engine.read(self._name, offset, min(self.PART, self._size - offset))
+        data = self._engine.read(self._name, offset, min(self._engine.part, self._size - offset))
         end = len(data)
         if offset + end < self._size:
             while end > 0 and end > len(data) - 4 and data[end - 1] & 0xC0 == 0x80:
@@ -470,6 +468,7 @@ RESERVED_NAMES = (
 # HELPERS are the names that only this program has: code may bind them to something else.
 HELPERS = ("budget", "files", "search", "grep", "lines", "cite", "done")
 
+PART = 4 << 20  # bytes of a file that are read at once, if as many can be held
 PLAIN = (str, int, float, bool, type(None), bytes, complex)
 MANY = 200_000  # values of a container that is compared as a whole
 LONG = 16 << 20  # characters of the same
@@ -487,6 +486,7 @@ class Engine:
         self.max_output, self.max_var = init["max_output"], init["max_var"]
         self.max_request, self.max_answer = init["max_request"], init["max_answer"]
         self.contents, self.lazy = init["contents"], init["lazy_bytes"]
+        self.part = min(PART, max(self.lazy, 1 << 10))
         self.cpu = init["cpu_seconds"]
         self.clock, self.chance = Clock(), Chance()
         self.clock.install()
@@ -658,7 +658,7 @@ class Engine:
     def whole(self, file):
         parts, offset = [], 0
         while offset < file["bytes"]:
-            part = self.read(file["name"], offset, min(LazyText.PART, file["bytes"] - offset))
+            part = self.read(file["name"], offset, min(self.part, file["bytes"] - offset))
             parts.append(part)
             offset += len(part)
         return b"".join(parts).decode("utf-8", "replace")
@@ -782,7 +782,7 @@ class Engine:
         signal.signal(signal.SIGPROF, self.stop)
         signal.setitimer(signal.ITIMER_PROF, self.cpu)
         # Processes that the code starts have no timer, and inherit this; they begin at 0.
-        enough, most = int(used_cpu()) + 2 * self.cpu + 5, resource.getrlimit(resource.RLIMIT_CPU)[1]
+        enough, most = int(used_cpu()) + 2 * self.cpu + min(self.cpu, 5), resource.getrlimit(resource.RLIMIT_CPU)[1]
         if most == resource.RLIM_INFINITY or enough < most:
             resource.setrlimit(resource.RLIMIT_CPU, (enough, most))
         self.waited, self.asked, self.used = 0, 0, used_cpu()

@@ -9,7 +9,7 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// partBytes is how much of a file of the context is read at once.
+// partBytes is how much of a file of the context is read at once, if as much can be held.
 const partBytes = 4 << 20
 
 // load makes the variable context: a text, a dictionary, or what reads in parts if they are
@@ -62,8 +62,9 @@ type longValue struct {
 // read reads bytes of the text.
 func (t *longValue) read(offset, length int64) (string, error) {
 	var b strings.Builder
+	most := min(partBytes, max(t.in.lazy, 1<<10))
 	for length > 0 {
-		raw, err := t.in.request("read", map[string]any{"file": t.name, "offset": offset, "length": min(length, partBytes)})
+		raw, err := t.in.request("read", map[string]any{"file": t.name, "offset": offset, "length": min(length, most)})
 		if err != nil {
 			return "", err
 		}
