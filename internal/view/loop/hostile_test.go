@@ -1,9 +1,9 @@
 package loop_test
 
 import (
-	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -32,16 +32,20 @@ func hostile() []string {
 	}
 }
 
-// pages are a view of loops into which others wrote.
-func pages(t testing.TB, text, name string) string {
+// pages are the views of loops into which others wrote, by name.
+func pages(t testing.TB, text string) map[string]string {
 	t.Helper()
-	write := views()[name]
-	var all strings.Builder
+	all := make(map[string]string)
 	c := scene{t, "x" + text}
 	for _, in := range []loop.Input{c.done(), c.asking()} {
-		all.WriteString(written(t, func(w io.Writer) error { return write(loop.New(in), w) }))
+		s := loop.New(in)
+		for name, write := range views() {
+			if name != "analytics.json" {
+				all[name] += written(t, func(w io.Writer) error { return write(s, w) })
+			}
+		}
 	}
-	return all.String()
+	return all
 }
 
 // checkTerminal fails when a terminal would do something with a text but show it.
@@ -68,19 +72,24 @@ func terminal() []string {
 	return []string{"overview.txt", "persistence.txt", "regressions.txt", "quality.txt", "list.txt"}
 }
 
-func TestHostileTerminal(t *testing.T) {
+// TestHostile: what others wrote controls no terminal, changes no page, and means nothing in Markdown.
+func TestHostile(t *testing.T) {
 	t.Parallel()
-	for _, name := range terminal() {
-		harmless := strings.Count(pages(t, "harmless", name), "\n")
-		for _, text := range hostile() {
-			got := pages(t, text, name)
-			checkTerminal(t, name, text, got)
+	harmless := pages(t, "harmless")
+	wantPlainPage(t, harmless["report.html"])
+	for _, text := range hostile() {
+		got := pages(t, text)
+		for _, name := range terminal() {
+			checkTerminal(t, name, text, got[name])
 			// Only a question and its diff have lines of others: at most 15 and 60, and
 			// how many more there are.
-			if n := strings.Count(got, "\n"); n > harmless+77 || name != "overview.txt" && n != harmless {
-				t.Errorf("%s: %.60q makes %d lines, want %d", name, text, n, harmless)
+			want := strings.Count(harmless[name], "\n")
+			if n := strings.Count(got[name], "\n"); n > want+77 || name != "overview.txt" && n != want {
+				t.Errorf("%s: %.60q makes %d lines, want %d", name, text, n, want)
 			}
 		}
+		wantTags(t, text, harmless["report.html"], got["report.html"])
+		wantFenced(t, text, harmless["report.md"], got["report.md"])
 	}
 }
 
@@ -103,49 +112,47 @@ func TestAnswersAreWords(t *testing.T) {
 
 var tag = regexp.MustCompile(`<[a-zA-Z/!][^>]*>`)
 
-// What others wrote changes no tag and no attribute of the page.
-func TestHostileHTML(t *testing.T) {
-	t.Parallel()
-	want := tag.FindAllString(pages(t, "harmless", "report.html"), -1)
-	for _, text := range hostile() {
-		got := pages(t, text, "report.html")
-		if diff := cmp.Diff(want, tag.FindAllString(got, -1)); diff != "" {
-			t.Errorf("%.60q changes the page (-want +got):\n%s", text, diff)
-		}
-		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\u202e") {
-			t.Errorf("%.60q is not made visible", text)
-		}
-	}
-	if len(want) < 400 {
-		t.Fatalf("%d tags: the test looks at nothing", len(want))
+// wantPlainPage checks a page that holds what no one tampered with.
+func wantPlainPage(t *testing.T, page string) {
+	t.Helper()
+	if n := len(tag.FindAllString(page, -1)); n < 400 {
+		t.Fatalf("%d tags: the test reads nothing", n)
 	}
 	for _, outside := range []string{"src=", "href=", "url(", "@import", "http:", "https:", "<script"} {
-		if strings.Contains(pages(t, "harmless", "report.html"), outside) {
+		if strings.Contains(page, outside) {
 			t.Errorf("the page holds %q", outside)
 		}
 	}
 }
 
-// What others wrote is, in Markdown, inside of fences it cannot end, or in a
+// wantTags: what others wrote changes no tag and no attribute of the page.
+func wantTags(t *testing.T, text, harmless, got string) {
+	t.Helper()
+	if diff := cmp.Diff(tag.FindAllString(harmless, -1), tag.FindAllString(got, -1)); diff != "" {
+		t.Errorf("%.60q changes the page (-want +got):\n%s", text, diff)
+	}
+	if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\u202e") {
+		t.Errorf("%.60q is not made visible", text)
+	}
+}
+
+// wantFenced: what others wrote is, in Markdown, inside of fences it cannot end, or in a
 // line where it means nothing.
-func TestHostileMarkdown(t *testing.T) {
-	t.Parallel()
-	want := outsideFences(t, pages(t, "harmless", "report.md"))
-	for _, text := range hostile() {
-		got := outsideFences(t, pages(t, text, "report.md"))
-		if len(got) != len(want) {
-			t.Errorf("%.60q: %d lines outside of code, want %d:\n%s", text, len(got), len(want), strings.Join(got, "\n"))
-			continue
+func wantFenced(t *testing.T, text, harmless, report string) {
+	t.Helper()
+	want, got := outsideFences(t, harmless), outsideFences(t, report)
+	if len(got) != len(want) {
+		t.Errorf("%.60q: %d lines outside of code, want %d:\n%s", text, len(got), len(want), strings.Join(got, "\n"))
+		return
+	}
+	for i, line := range got {
+		bare := escaped.ReplaceAllString(line, "")
+		if strings.ContainsAny(bare, "<>[]`*~@") {
+			t.Errorf("%.60q: %q", text, line)
 		}
-		for i, line := range got {
-			bare := escaped.ReplaceAllString(line, "")
-			if strings.ContainsAny(bare, "<>[]`*~@") {
-				t.Errorf("%.60q: %q", text, line)
-			}
-			if strings.Count(bare, "|") != strings.Count(want[i], "|") || strings.Contains(line, "://") ||
-				strings.Contains(line, "www.") {
-				t.Errorf("%.60q: %q has other cells, or a link, than %q", text, line, want[i])
-			}
+		if strings.Count(bare, "|") != strings.Count(want[i], "|") || strings.Contains(line, "://") ||
+			strings.Contains(line, "www.") {
+			t.Errorf("%.60q: %q has other cells, or a link, than %q", text, line, want[i])
 		}
 	}
 }
@@ -191,19 +198,19 @@ func FuzzViews(f *testing.F) {
 	for _, text := range hostile()[:3] { // the tests above have the others
 		f.Add(text)
 	}
-	want := ""
+	var want []string
 	f.Fuzz(func(t *testing.T, text string) {
+		got := pages(t, text)
 		for _, name := range terminal() {
-			checkTerminal(t, name, text, pages(t, text, name))
+			checkTerminal(t, name, text, got[name])
 		}
-		tags := fmt.Sprint(tag.FindAllString(pages(t, text, "report.html"), -1))
-		if want == "" {
-			want = fmt.Sprint(tag.FindAllString(pages(t, "harmless", "report.html"), -1))
+		if want == nil {
+			want = tag.FindAllString(pages(t, "harmless")["report.html"], -1)
 		}
-		if tags != want {
+		if !slices.Equal(tag.FindAllString(got["report.html"], -1), want) {
 			t.Fatalf("%q changes the page", text)
 		}
-		outsideFences(t, pages(t, text, "report.md"))
+		outsideFences(t, got["report.md"])
 	})
 }
 

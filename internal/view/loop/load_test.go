@@ -1,9 +1,12 @@
 package loop_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -102,6 +105,7 @@ func TestLoad(t *testing.T) {
 					Selection: selection, RequireVerification: verified,
 					QualityThreshold: 70, MaxIterations: config.MaxIterationsCap})
 				whole, bare := stored(t, s, in)
+				summary := loopview.New(whole)
 				for name, v := range map[string]loopview.View{"persistence.txt": loopview.ViewPersistence,
 					"regressions.txt": loopview.ViewRegressions, "quality.txt": loopview.ViewQuality,
 					"report.md": loopview.ViewReport, "report.html": loopview.ViewReport, "analytics.json": loopview.ViewReport,
@@ -113,7 +117,7 @@ func TestLoad(t *testing.T) {
 					if err := part.Load(t.Context(), records, v, false); err != nil {
 						t.Fatal(err)
 					}
-					want := written(t, func(w io.Writer) error { return views()[name](loopview.New(whole), w) })
+					want := written(t, func(w io.Writer) error { return views()[name](summary, w) })
 					got := written(t, func(w io.Writer) error { return views()[name](loopview.New(part), w) })
 					if name == "overview.txt" {
 						want, got = withoutWarnings(want), withoutWarnings(got)
@@ -131,7 +135,7 @@ func TestLoad(t *testing.T) {
 				if err := row.Load(t.Context(), records, loopview.ViewRow, false); err != nil {
 					t.Fatal(err)
 				}
-				if want, got := loopview.New(whole).Row(), loopview.New(row).Row(); want.BestQuality == nil ||
+				if want, got := summary.Row(), loopview.New(row).Row(); want.BestQuality == nil ||
 					cmp.Diff(want, got) != "" {
 					t.Errorf("row, selection %s, verified %v: %s", selection, verified, cmp.Diff(want, got))
 				}
@@ -170,8 +174,8 @@ func wantDocument(t *testing.T, records *record.Records, whole, bare loopview.In
 		}
 	}
 	want, got := document(whole), document(part)
-	if diff := cmp.Diff(want, document(full)); diff != "" {
-		t.Errorf("the full document: -of all iterations +as loaded\n%s", diff)
+	if got := document(full); !maps.EqualFunc(want, got, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		t.Errorf("the full document: -of all iterations +as loaded\n%s", cmp.Diff(want, got))
 	}
 	omitted := whole.Loop.Iteration - loopview.DocumentIterations
 	if string(got["omitted_iterations"]) != fmt.Sprint(omitted) {
@@ -217,14 +221,8 @@ func wantLast(t *testing.T, name string, whole, part json.RawMessage, omitted in
 			want = append(want, entry)
 		}
 	}
-	if diff := cmp.Diff(want, got, cmp.Transformer("empty", func(l []map[string]any) []any {
-		out := []any{}
-		for _, e := range l {
-			out = append(out, e)
-		}
-		return out
-	})); diff != "" {
-		t.Errorf("%s: -of all iterations +as loaded\n%s", name, diff)
+	if len(want)+len(got) > 0 && !reflect.DeepEqual(want, got) {
+		t.Errorf("%s: -of all iterations +as loaded\n%s", name, cmp.Diff(want, got))
 	}
 }
 
