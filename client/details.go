@@ -13,6 +13,8 @@ type Details struct {
 	// TooLong is set if the answer is incomplete because the conversation of a REPL became longer than
 	// its model reads.
 	TooLong bool `json:"too_long,omitempty"`
+	// Cut is set if the answer is incomplete because a model reached the limit for answers.
+	Cut bool `json:"cut,omitempty"`
 	// MoreCitations counts the citations beyond the 10,000 that are listed.
 	MoreCitations int `json:"more_citations,omitempty"`
 	// LeftOut are the requested files that are not in the context.

@@ -79,7 +79,7 @@ func OnlyThoughts(name string, resp *Response) *Error {
 		Msg: name + ": the reply holds only thoughts and no answer",
 		Hint: "switch the model's thinking off or lower its effort, or choose another model; `perdure show TASK` " +
 			"prints the thoughts"}
-	if resp.StopReason == "length" || resp.StopReason == "max_tokens" {
+	if resp.IsCut() {
 		e.Kind = KindInvalid
 		e.Msg = name + ": the limit for answers was reached within the model's thoughts, before there was an answer"
 		e.Hint = "raise the limit for answers (a larger --context-window), or lower the model's thinking"

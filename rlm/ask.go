@@ -215,7 +215,8 @@ func (a *attempt) settlement(ctx context.Context, s *sending, req *model.Request
 			return r, data, a.interrupted(ctx, err)
 		}
 	}
-	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Limits: a.limits, Request: a.logged(req)}
+	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes, Cut: resp.IsCut()}, Limits: a.limits,
+		Request: a.logged(req)}
 	raw, err := encode("call", j)
 	if err != nil {
 		return r, data, err

@@ -49,6 +49,8 @@ type Data struct {
 	// Incomplete is set when the result is less than was asked for although no
 	// part is missing: a budget that ended before the merge, for example.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Cut is set if an answer that is, or goes into, the result ends at the limit for answers.
+	Cut bool `json:"cut,omitempty"`
 	// TooLong is set when the result is incomplete because the conversation of a REPL became longer
 	// than its model reads.
 	TooLong bool `json:"too_long,omitempty"`
@@ -78,6 +80,20 @@ func encode(what string, v any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode %s: %w", what, err)
 	}
 	return raw, nil
+}
+
+// noteCut notes that a text which is, or goes into, the result is not whole.
+func (d *Data) noteCut(a *attempt, by *asked) {
+	if !d.Cut {
+		return
+	}
+	limit := "the limit for answers"
+	if n := a.answerLimit(); n > 0 {
+		limit += fmt.Sprintf(" of %d tokens", n)
+	}
+	d.Incomplete = true
+	d.addNotes([]string{fmt.Sprintf("an answer of model %q ends at %s and is not whole; a higher --max-output-tokens "+
+		"has it asked for again", by.name, limit)})
 }
 
 // partial reports whether something is missing.

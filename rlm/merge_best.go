@@ -52,7 +52,7 @@ func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Da
 		}
 	}
 	won := candidates[chosen]
-	data.Incomplete = spent || won.data.Incomplete // what the others lack does not matter
+	data.Incomplete, data.Cut = spent || won.data.Incomplete, won.data.Cut // what the others lack does not matter
 	if scores[chosen].Score == nil && len(scores) > 1 {
 		data.Incomplete, a.short = true, !spent
 		data.addNotes([]string{"no candidate has a score; the first one is the result"})

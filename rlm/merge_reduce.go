@@ -85,6 +85,7 @@ func (m *merger) gather(parts []part) Data {
 		data.MoreCitations += p.data.MoreCitations
 		data.QuotesDropped += p.data.QuotesDropped
 		data.Incomplete = data.Incomplete || p.data.Incomplete
+		data.Cut = data.Cut || p.data.Cut
 	}
 	switch {
 	case !m.ranked || m.merge == MergeConcatenate:

@@ -99,24 +99,24 @@ func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (
 				positions[i] = s.a.positions(1)
 			}
 		}
-		notes := make([][]string, len(groups))
+		from := make([]Data, len(groups))
 		long := make([]bool, len(groups)) // each is one goroutine's
 		err := s.a.sideBySide(len(groups), func(i int) error {
 			if positions[i] == 0 {
 				return nil
 			}
-			short, note, err := s.shorten(ctx, positions[i], groups[i])
+			short, data, err := s.shorten(ctx, positions[i], groups[i])
 			if long[i] = s.divisible && tooLong(err); long[i] {
 				return nil // its parts are left for smaller groups
 			}
-			next[i], notes[i] = []summarize.Input{short}, note
+			next[i], from[i] = []summarize.Input{short}, data
 			return err
 		})
 		if err != nil {
 			return "", err
 		}
-		for _, n := range notes {
-			s.data.addNotes(n)
+		for i := range from {
+			s.take(&from[i])
 		}
 		list, limit = slices.Concat(next...), room/2
 		if slices.Contains(long, true) {
@@ -126,27 +126,27 @@ func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (
 }
 
 // shorten makes one part of several neighbours.
-func (s *summary) shorten(ctx context.Context, position int, group []summarize.Input) (summarize.Input, []string,
-	error) {
+func (s *summary) shorten(ctx context.Context, position int, group []summarize.Input) (summarize.Input, Data, error) {
 	first, last := group[0], group[len(group)-1]
 	by := *s.by
 	by.quiet = true
 	text, data, err := s.a.ask(ctx, position, &by, s.request(group, true))
 	if err != nil {
-		return summarize.Input{}, nil, err
+		return summarize.Input{}, data, err
 	}
+	data.noteCut(s.a, s.by)
 	out := summarize.Input{First: first.First, Last: last.Last, Of: first.Of, Text: text}
 	if len(group) == 1 {
 		out.File, out.Task, out.Where = first.File, first.Task, first.Where
 	}
-	return out, data.Notes, nil
+	return out, data, nil
 }
 
 // write makes the result of the last parts.
 func (s *summary) write(ctx context.Context, group []summarize.Input) (string, error) {
 	ask := s.a.askWhole
 	if s.m.files {
-		ask = s.a.ask // what is structured are the results of the files
+		ask = s.a.askText // what is structured are the results of the files
 	}
 	text, data, err := s.a.gated(ctx, &writing{by: s.by, prompt: s.m.prompt + summarize.Render(group),
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
@@ -157,10 +157,15 @@ func (s *summary) write(ctx context.Context, group []summarize.Input) (string, e
 	if err != nil {
 		return "", err
 	}
-	s.data.addNotes(data.Notes)
+	s.take(&data)
 	s.data.Structured, s.data.Gate = data.Structured, data.Gate
-	s.data.Incomplete = s.data.Incomplete || data.Incomplete
 	return text, nil
+}
+
+// take takes over what was unusual about a call of the merge.
+func (s *summary) take(data *Data) {
+	s.data.addNotes(data.Notes)
+	s.data.Incomplete, s.data.Cut = s.data.Incomplete || data.Incomplete, s.data.Cut || data.Cut
 }
 
 // Instructions for merges in version 1.

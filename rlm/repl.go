@@ -56,6 +56,8 @@ type conversation struct {
 	// say what of the reply was not run or does not count.
 	closing bool
 	remarks []string
+	// cut is set if the reply after the last turn ends at the limit for answers.
+	cut bool
 	// final is the first final answer of the turn.
 	final *engine.Final
 }
@@ -283,6 +285,9 @@ func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
 		note = fmt.Sprintf("the answer was asked for after %d replies in a row without new code", c.idle)
 	}
 	c.notes = append(c.notes, note)
+	if c.cut, err = a.wasCut(ctx, c.number); err != nil {
+		return err
+	}
 	r := c.profile.Parse(text)
 	f := &engine.Final{Text: strings.TrimSpace(text), By: "the last reply"}
 	if c.profile.KeepsNames() {
@@ -292,6 +297,18 @@ func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
 		f.Text = r.Final.Text
 	}
 	return a.finish(ctx, c, f)
+}
+
+// wasCut reports whether the reply of this number ends at the limit for answers.
+func (a *attempt) wasCut(ctx context.Context, number int) (cut bool, err error) {
+	calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
+	for i := range calls {
+		if c := &calls[i]; c.Position == number && c.State == perdure.CallCompleted {
+			data, _ := termsOf(c)
+			cut = data.Cut
+		}
+	}
+	return cut, err
 }
 
 // finishLast completes the task with the reply after the last turn. One that is code, or a final answer
@@ -340,8 +357,9 @@ func (a *attempt) finishLast(ctx context.Context, c *console, f *engine.Final, r
 
 // finish completes the task with a final answer.
 func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error {
-	data := Data{Citations: slices.Clone(c.context.Citations())}
+	data := Data{Citations: slices.Clone(c.context.Citations()), Cut: c.cut}
 	data.addNotes(c.notes)
+	data.noteCut(a, a.run.model(&a.l.Task))
 	text := f.Text
 	if a.run.shape != nil && f.Value != nil && f.Value[0] != '"' {
 		text = string(f.Value)

@@ -267,8 +267,8 @@ func (a *attempt) callsOf(ctx context.Context, c *console, q *query) (calls []*p
 
 // delivered returns the answers of ended tasks. Failures become text, which are recorded
 // before the code reads them: the task can be tried again later.
-func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*perdure.Task) (engine.Reply, bool,
-	error) {
+func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*perdure.Task) (r engine.Reply,
+	ready bool, err error) {
 	answers := make([]string, len(calls))
 	clock := c.block.StartedAt
 	var told []record.Told
@@ -283,7 +283,9 @@ func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*
 				"answer does not use its result", t.ID))
 		case known:
 		case t.State == perdure.Completed:
-			text = t.Result
+			if text, err = c.wholeText(t); err != nil {
+				return engine.Reply{}, false, err
+			}
 		case t.Error != nil && (t.Error.Kind == KindBudget || t.Error.Kind == KindFault):
 			return engine.Reply{}, false, &attemptError{kind: t.Error.Kind,
 				err: fmt.Errorf("%s: task %q: %s", c.place(slot), t.ID, t.Error.Message)}
@@ -299,6 +301,17 @@ func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*
 		return engine.Reply{}, false, err
 	}
 	return q.reply(answers, clock), true, nil
+}
+
+// wholeText returns the answer of a sub-call as the code reads it. One that is not whole says so.
+func (c *console) wholeText(t *perdure.Task) (string, error) {
+	d, err := dataOf(t)
+	if err != nil || !d.Cut {
+		return t.Result, err
+	}
+	note := fmt.Sprintf("the answer of sub-call %q ends at the limit for answers (see --max-output-tokens)", t.ID)
+	c.notes = append(c.notes, note)
+	return t.Result + "\n[cut: the answer ends at the limit for answers]", nil
 }
 
 // subCall does the work of a task that answers a call of a REPL's code.

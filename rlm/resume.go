@@ -34,6 +34,8 @@ type Changes struct {
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 	// SearchReplies is how often the model of a search is asked at most.
 	SearchReplies *int `json:"search_replies,omitempty"`
+	// AnswerTokens is the longest answer, see [Config]: answers that were cut are asked for again.
+	AnswerTokens *int `json:"answer_tokens,omitempty"`
 	// ContextWindow is how many tokens the models read and write at once, of a run with planner repl.
 	ContextWindow *int `json:"context_window,omitempty"`
 	// Params and Headers are added to those of the tree, which they replace by name.
@@ -140,6 +142,7 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 	set(&cfg.MaxNodes, c.MaxNodes)
 	set(&cfg.MaxAttempts, c.MaxAttempts)
 	set(&cfg.SearchReplies, c.SearchReplies)
+	set(&cfg.AnswerTokens, c.AnswerTokens)
 	if c.ContextWindow != nil && cfg.Planner != PlannerRepl {
 		return cfg, &perdure.Error{Code: perdure.CodeInvalid, Op: opResume,
 			Msg:  "context_window: the parts of the tree were made for the window that it has",

@@ -178,6 +178,9 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if r.plan, err = nodeOf(&r.root); err != nil {
 		return nil, err
 	}
+	if n := cfg.AnswerTokens; n > 0 { // a resumed tree can have another limit than its plan
+		r.plan.Answer = int64(n)
+	}
 	if cfg.Fork != nil {
 		if r.origin, err = e.originOf(ctx, cfg.Fork); err != nil {
 			return nil, err

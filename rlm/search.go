@@ -49,7 +49,7 @@ func (a *attempt) search(ctx context.Context) error {
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
-	if data.Incomplete {
+	if h.unanswered {
 		return a.complete(ctx, text, &data)
 	}
 	if text, err = a.form(ctx, text, &data); err != nil {
@@ -76,6 +76,8 @@ type hunt struct {
 	// made are the requests of earlier replies. repeated is set if the last reply had no other.
 	made     map[string]bool
 	repeated bool
+	// unanswered is set if the search ended without an answer, cut if the last reply is not whole.
+	unanswered, cut bool
 }
 
 // run asks until there is an answer.
@@ -170,6 +172,7 @@ func (h *hunt) call(ctx context.Context, reply int, t searchTerms) (text string,
 	defer func() { a.limits = nil }()
 	text, data, err := a.ask(ctx, reply-1, &m, h.request(reply, t))
 	h.data.addNotes(data.Notes)
+	h.cut = data.Cut
 	return text, err
 }
 
@@ -232,6 +235,9 @@ func (h *hunt) refuseTool(ctx context.Context, spec perdure.CallSpec) (string, e
 func (h *hunt) answer(text string, replies int) (string, Data, error) {
 	shown := h.s.Shown()
 	d := &h.data
+	if d.Cut = h.cut && !h.unanswered; d.Cut {
+		d.noteCut(h.a, h.m)
+	}
 	text, d.Citations, d.QuotesDropped = quote.Apply(text, h.a.prompt(), shown)
 	if h.schema != "" { // marks have no place in JSON
 		text = quote.Strip(text, d.Citations)

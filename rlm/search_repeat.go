@@ -48,7 +48,7 @@ func (h *hunt) endRepeating(r *retrieve.Reply, reply int) (string, Data, error) 
 	if len(r.Requests) > 0 {
 		what = fmt.Sprintf("the request %q", r.Requests[0])
 	}
-	h.data.Incomplete = true
+	h.unanswered, h.data.Incomplete = true, true
 	h.data.addNotes([]string{fmt.Sprintf("the search ended at reply %d, because model %q repeated %s, also after the "+
 		"prompt said so; use another --model, or --planner split, which reads everything", reply, h.m.name, what)})
 	return h.answer("(no answer: the model repeated "+what+" whose result it had)", reply)

@@ -89,9 +89,16 @@ func (c *Config) structureBytes(answerTokens int64) int {
 func (a *attempt) askWhole(ctx context.Context, position int, m *asked, req *model.Request) (string, Data, error) {
 	s := a.run.shape
 	if s == nil || !a.node.Whole || m.ranked {
-		return a.ask(ctx, position, m, req)
+		return a.askText(ctx, position, m, req)
 	}
 	return a.askShaped(ctx, &question{m: m, req: req, position: position})
+}
+
+// askText asks for a text that is the result of a task, or goes into one.
+func (a *attempt) askText(ctx context.Context, position int, m *asked, req *model.Request) (string, Data, error) {
+	text, data, err := a.ask(ctx, position, m, req)
+	data.noteCut(a, m)
+	return text, data, err
 }
 
 // askShaped asks for a structured result.

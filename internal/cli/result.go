@@ -63,6 +63,9 @@ func partialLine(r *client.Result) string {
 	case r.TooLong:
 		return fmt.Sprintf("(partial: the conversation became longer than the model reads; `perdure resume %s --model M` "+
 			"continues)\n", r.Tree)
+	case r.MissingTotal == 0 && r.Cut:
+		return fmt.Sprintf("(partial: an answer ends at the limit for answers; `perdure resume %s --max-output-tokens N` "+
+			"asks for it again)\n", r.Tree)
 	case r.MissingTotal == 0:
 		return fmt.Sprintf("(partial: the answer is not what was asked for; `perdure resume %s` tries again)\n", r.Tree)
 	case r.MissingTotal == 1:
@@ -140,7 +143,7 @@ func judge(r *client.Result, p *perdure.Progress) error {
 			Hint: takeUp(r, p)}
 	case r.State == perdure.Partial:
 		hint := takeUp(r, p)
-		if !r.TooLong {
+		if !r.TooLong && !r.Cut {
 			hint = "the answer covers only the parts that finished; " + hint
 		}
 		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r), Hint: hint}
@@ -222,6 +225,10 @@ func takeUp(r *client.Result, p *perdure.Progress) string {
 	}
 	if r.Error != nil && r.Error.Kind == rlm.KindTooLong {
 		return fmt.Sprintf("`perdure resume %s --model M` continues with a model that reads more", r.Tree)
+	}
+	if r.Cut && r.MissingTotal == 0 {
+		return fmt.Sprintf("`perdure resume %s --max-output-tokens N` asks for the answers that were cut again, with a "+
+			"higher limit", r.Tree)
 	}
 	command, higher := "perdure resume "+string(r.Tree), ""
 	for _, l := range r.Limits {

@@ -61,7 +61,8 @@ func (a *app) newResumeCommand() *cobra.Command {
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
 		env.FlagGroup{Title: "Model of new requests",
-			Flags: "model sub-model base-url param header context-window max-attempts search-replies patience max-wait"},
+			Flags: "model sub-model base-url param header context-window max-output-tokens max-attempts search-replies " +
+				"patience max-wait"},
 		env.FlagGroup{Title: "Other", Flags: "concurrency repl-python repl-unsandboxed json trust"})
 	return cmd
 }
@@ -78,6 +79,7 @@ type changeFlags struct {
 	timeout string
 	replies int
 	window  int
+	answer  int
 	paramFlags
 }
 
@@ -85,6 +87,8 @@ func (f *changeFlags) register(cmd *cobra.Command) {
 	env.SettingFlags(cmd, changeSettings()...)
 	cmd.Flags().StringVar(&f.timeout, "timeout", "", "`TIME` maximum time from now on, such as 30m")
 	cmd.Flags().IntVar(&f.replies, "search-replies", 0, "`N` maximum replies of the model in planner search")
+	cmd.Flags().IntVar(&f.answer, "max-output-tokens", 0, "`N` maximum tokens of an answer; answers that were cut are "+
+		"asked for again")
 	cmd.Flags().IntVar(&f.window, "context-window", 0, "`N` tokens that the model reads and writes at once, with planner "+
 		"repl")
 	f.paramFlags.register(cmd.Flags())
@@ -109,6 +113,9 @@ func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (jso
 		if env.Changed(cmd, strings.ReplaceAll(name, "_", "-")) {
 			given[name] = value
 		}
+	}
+	if env.Changed(cmd, "max-output-tokens") {
+		given["answer_tokens"] = f.answer
 	}
 	var c rlm.Config
 	if a.nameModels(cmd, l, &c); c.SubModels != nil {

@@ -216,10 +216,7 @@ func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 		err.Thoughts = resp.Thoughts
 		return nil, err
 	}
-	switch a.stop {
-	case stopMaxTokens:
-		resp.Notes = append(resp.Notes, noteCut)
-	case stopWindow:
+	if a.stop == stopWindow {
 		resp.Notes = append(resp.Notes, noteWindow)
 	}
 	return resp, nil

@@ -37,7 +37,6 @@ const maxTemperature = 1
 const (
 	noteTemperature = "the temperature was sent as 1, the highest this provider knows"
 	noteSeed        = "the seed was not sent: this provider takes none"
-	noteCut         = "the answer ends at the limit for answers"
 	noteWindow      = "the answer ends where the model's context window does"
 )
 

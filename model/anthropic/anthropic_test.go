@@ -425,7 +425,7 @@ func TestScriptedFaults(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = ask(t, connect(t, script(t, "replies: [{text: abc, stop_reason: length}]")))
-	if err != nil || len(got.Notes) != 1 || got.StopReason != "max_tokens" {
+	if err != nil || !got.IsCut() || got.StopReason != "max_tokens" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -266,9 +266,6 @@ func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 			return nil, err
 		}
 	}
-	if a.stop == "length" {
-		resp.Notes = append(resp.Notes, "the answer ends at the limit for answers")
-	}
 	return resp, nil
 }
 

@@ -107,6 +107,7 @@ func detailsOf(data json.RawMessage) (d client.Details) {
 	take(fields["left_out"], &d.LeftOut)
 	take(fields["quotes_dropped"], &d.QuotesDropped)
 	take(fields["too_long"], &d.TooLong)
+	take(fields["cut"], &d.Cut)
 	take(fields["more_citations"], &d.MoreCitations)
 	take(fields["votes"], &d.Votes)
 	take(fields["abstained"], &d.Abstained)
