@@ -27,6 +27,8 @@ type Result struct {
 	// Limits are those of the tree, with what was used of them; one that was
 	// exceeded is why parts are missing.
 	Limits []perdure.LimitUse `json:"limits"`
+	// Resumable is set if `perdure resume` takes the tree up again.
+	Resumable bool `json:"resumable,omitempty"`
 	Details
 }
 

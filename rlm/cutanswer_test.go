@@ -66,6 +66,25 @@ func TestCutAnswersArePartial(t *testing.T) {
 	}
 }
 
+// The last reply of a REPL that was cut is asked for again with a higher limit, and no other.
+func TestCutReplyIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies: [{text: "`+"```repl\\nx = 1\\n```"+`"}, {text: "The light is", stop_reason: length}, `+
+		`{text: "The light is on the mole."}]`)
+	b := newBench(t, m)
+	tree := b.launch("Where is the light?", b.put(file{"a.txt", "a\n"}), M{"model": "openai:m", "planner": "repl",
+		"repl_engine": "starlark", "repl_turns": 1})
+	if got, _ := b.finish(tree.ID, 1); got.State != perdure.Partial {
+		t.Fatalf("tree is %s", got.State)
+	}
+	if root := b.resumed(tree.ID, M{"answer_tokens": 9000}); root.Result != "The light is on the mole." {
+		t.Errorf("with a higher limit, the result is %q: %+v", root.Result, root.Error)
+	}
+	if n := server.Ledger().Totals().Started; n != 3 {
+		t.Errorf("%d requests, want 3", n)
+	}
+}
+
 // A cut answer is asked for again with a higher limit, and not without a change.
 func TestCutAnswersAreAskedForAgain(t *testing.T) {
 	t.Parallel()

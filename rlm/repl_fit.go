@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,8 @@ type turnTerms struct {
 	// request could have as a refusal had shown; 0 if none had.
 	Window  int64 `json:"window"`
 	Learned int64 `json:"learned,omitempty"`
+	// Answer is the limit for the answer in the request, if it is not that of the plan.
+	Answer int `json:"answer,omitempty"`
 	// Shown is how the conversation is shown; nil for one that is not shortened. Its summary is recorded
 	// with the first request that has it.
 	Shown *shown `json:"shown,omitempty"`
@@ -150,13 +153,23 @@ func (f *fitting) repeat(known *perdure.Call) (text string, ok bool) {
 	c.noteShortened()
 	names := append(model.ChainNames(f.m.name), f.m.name)
 	switch {
-	case known.RequestHash == model.Hash(f.m.name, a.turnRequest(c)):
+	case known.RequestHash == model.Hash(f.m.name, f.requestBefore(known)):
 		return known.Response, true
 	case !slices.Contains(names, known.Model) && a.run.cfg.Mode != ModeStrict:
 		return known.Response, true
 	}
 	c.shown = before
 	return "", false
+}
+
+// requestBefore returns the request for a reply that is recorded, with the limit for answers that it had.
+// One that was cut is asked for again with another limit.
+func (f *fitting) requestBefore(known *perdure.Call) *model.Request {
+	req := f.a.turnRequest(f.c)
+	if data, t := termsOf(known); !data.Cut && req.MaxOutputTokens > 0 && f.a.profile().MaxOutputTokens == 0 {
+		req.MaxOutputTokens = cmp.Or(t.Answer, int(f.a.run.planned))
+	}
+	return req
 }
 
 // room returns how many tokens a request can have, and whether a refusal has shown it; 0 for a tree of a
@@ -204,6 +217,9 @@ func (f *fitting) ask(ctx context.Context) (text string, err error) {
 // terms returns what is recorded with the request.
 func (f *fitting) terms(room int64, learned bool) turnTerms {
 	t := turnTerms{Window: f.window}
+	if n := f.a.answerLimit(); int64(n) != f.a.run.planned {
+		t.Answer = n
+	}
 	if learned {
 		t.Learned = room
 	}

@@ -93,9 +93,14 @@ func turnsOf(ctx context.Context, s *perdure.Store, t *perdure.Task, calls []per
 	if err != nil {
 		return nil, err
 	}
+	tree, err := s.Tree(ctx, t.Tree)
+	if err != nil {
+		return nil, err
+	}
 	var all []Turn
 	for _, c := range replies(calls) {
 		one := Turn{Turn: c.Position + 1, State: perdure.Completed, Reply: c.Response, Call: c.ID,
+			Unrecorded:  tree.Kind == perdure.KindRecord,
 			InputTokens: c.InputTokens, OutputTokens: c.OutputTokens, CostUSD: c.CostUSD, Blocks: []TurnBlock{}}
 		code := codeOf(&p, c.Response)
 		for i := range blocks {
@@ -350,7 +355,6 @@ func TreeTurns(ctx context.Context, s *perdure.Store, id perdure.TreeID, task pe
 			return nil, err
 		}
 		for i := range one.Turns {
-			one.Turns[i].Unrecorded = tree.Kind == perdure.KindRecord && n.Log == nil
 			one.Turns[i].shorten()
 		}
 		all = append(all, one)

@@ -46,6 +46,17 @@ type Changes struct {
 	MaxWait  *Duration `json:"max_wait,omitempty"`
 }
 
+// IsExecuted reports whether tasks of a tree are executed here: it is neither an imported record nor a
+// loop, which has a command of its own to go on.
+func IsExecuted(t *perdure.Tree) bool {
+	return t.Kind != perdure.KindRecord && t.Kind != perdure.KindLoop
+}
+
+// CanResume reports whether [Executor.Resume] finds something to do in a tree.
+func CanResume(t *perdure.Tree) bool {
+	return IsExecuted(t) && t.State != perdure.Completed && t.State != perdure.Cancelled
+}
+
 // ResumeRequest asks to continue a tree.
 type ResumeRequest struct {
 	Tree perdure.TreeID

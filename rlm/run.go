@@ -21,10 +21,12 @@ const maxIdleRuns = 8
 // run is what all tasks of a tree share, loaded once: the configuration, the
 // models and the open context.
 type run struct {
-	cfg   Config
-	root  perdure.Task
-	plan  *node            // of the root
-	shape *jsonreply.Shape // of the answer; nil without a schema
+	cfg  Config
+	root perdure.Task
+	plan *node // of the root
+	// planned is the limit for answers with which the tree was launched.
+	planned int64
+	shape   *jsonreply.Shape // of the answer; nil without a schema
 	team
 	agents map[string]*asked // those with a model of their own
 	// unavailable says why the model of an agent is not to be had here.
@@ -178,6 +180,7 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if r.plan, err = nodeOf(&r.root); err != nil {
 		return nil, err
 	}
+	r.planned = r.plan.Answer
 	if n := cfg.AnswerTokens; n > 0 { // a resumed tree can have another limit than its plan
 		r.plan.Answer = int64(n)
 	}

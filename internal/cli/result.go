@@ -60,6 +60,8 @@ func partialLine(r *client.Result) string {
 	switch {
 	case r.State != perdure.Partial || structured(r):
 		return ""
+	case !r.Resumable:
+		return "(partial: an imported record, which is not executed)\n"
 	case r.TooLong:
 		return fmt.Sprintf("(partial: the conversation became longer than the model reads; `perdure resume %s --model M` "+
 			"continues)\n", r.Tree)
@@ -143,7 +145,7 @@ func judge(r *client.Result, p *perdure.Progress) error {
 			Hint: takeUp(r, p)}
 	case r.State == perdure.Partial:
 		hint := takeUp(r, p)
-		if !r.TooLong && !r.Cut {
+		if r.Resumable && !r.TooLong && !r.Cut {
 			hint = "the answer covers only the parts that finished; " + hint
 		}
 		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r), Hint: hint}
@@ -219,6 +221,10 @@ func failedStatus(e *perdure.TaskError) int {
 
 // takeUp returns the text for how to finish a tree whose parts are missing.
 func takeUp(r *client.Result, p *perdure.Progress) string {
+	if !r.Resumable {
+		return fmt.Sprintf("an imported record is not executed: `perdure run` with its prompt starts a new tree; "+
+			"`perdure tree %s` shows all tasks", r.Tree)
+	}
 	if r.TooLong {
 		return fmt.Sprintf("`perdure resume %s --model M` continues with a model that reads more; --context-window N says "+
 			"how much this one reads", r.Tree)

@@ -243,17 +243,15 @@ func ended(s perdure.State) bool { return s == perdure.Completed || s == perdure
 func resumable(ctx context.Context, b *env.Backend, id perdure.TreeID) (perdure.Tree, error) {
 	tree, err := b.Tree(ctx, id)
 	switch {
-	case err != nil:
+	case err != nil, rlm.IsExecuted(&tree):
 		return tree, err
 	case tree.Kind == perdure.KindRecord:
 		return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume",
 			Msg:  fmt.Sprintf("tree %q is an imported record, which is not executed", id),
 			Hint: "`perdure run` with its prompt starts a new tree"}
-	case tree.Kind == perdure.KindLoop:
-		return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
-			Hint: "`perdure loop resume " + string(id) + "` continues it"}
 	}
-	return tree, nil
+	return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
+		Hint: "`perdure loop resume " + string(id) + "` continues it"}
 }
 
 // recovered returns the text for what is left to do of a tree.

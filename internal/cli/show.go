@@ -79,7 +79,7 @@ func (a *app) showTask(t *perdure.ShowTask, tree *perdure.Tree) {
 		model, flags := rlm.Settings(tree.Config)
 		row("model", env.OneLine(model, s.Width-13))
 		row("flags", human.OneLine(flags))
-		if tree.State == perdure.Partial && tree.Kind == rlm.KindRun {
+		if tree.State == perdure.Partial && rlm.CanResume(tree) {
 			row("continue", "perdure resume "+string(tree.ID))
 		}
 	}

@@ -26,6 +26,9 @@ func (a *app) showTurns(raw json.RawMessage) {
 		if len(t.Blocks) == 0 {
 			a.indented("", t.Reply)
 		}
+		if t.Unrecorded {
+			a.Printf("    %s\n", a.Out.Dim(turns.NoRecord))
+		}
 		for k := range t.Blocks {
 			a.showBlock(&t.Blocks[k])
 		}

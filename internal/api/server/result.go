@@ -33,6 +33,7 @@ type result struct {
 	Missing      []client.MissingTask `json:"missing"`
 	MissingTotal int64                `json:"missing_total"`
 	Limits       []perdure.LimitUse   `json:"limits"`
+	Resumable    bool                 `json:"resumable,omitempty"`
 	client.Details
 }
 
@@ -55,7 +56,7 @@ func (s *server) treeResult(ctx context.Context, id perdure.TreeID) (*result, er
 		return nil, err
 	}
 	res := &result{Tree: id, State: tree.State, Partial: tree.Partial, Usage: progress.Usage, Error: root.Error,
-		Limits: progress.Limits}
+		Limits: progress.Limits, Resumable: rlm.CanResume(&tree)}
 	res.Answer, res.Citations, err = answer(&root)
 	if err != nil {
 		return nil, err

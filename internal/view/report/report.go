@@ -155,7 +155,7 @@ func (d *Document) origin() []fact {
 	add("Flags", flags)
 	add("Context", d.files())
 	s := &d.Status
-	if d.Tree.Kind == rlm.KindRun && (s.Interrupted || s.State == perdure.Partial || s.State == perdure.Failed) {
+	if rlm.CanResume(&d.Tree) && (s.Interrupted || s.State == perdure.Partial || s.State == perdure.Failed) {
 		add("Continue with", "perdure resume "+string(d.Tree.ID))
 	}
 	return facts

@@ -24,6 +24,9 @@ type Line struct {
 	Cost string
 }
 
+// NoRecord is shown of a turn that was imported from an export.
+const NoRecord = "the export has no code and output"
+
 // Lines returns a turn in lines, one for each of its blocks.
 func Lines(t *rlm.Turn) []Line {
 	list := make([]Line, 0, max(1, len(t.Blocks)))
@@ -35,7 +38,7 @@ func Lines(t *rlm.Turn) []Line {
 		l := Line{Code: human.OneLine(clip.FirstLine(t.Reply)), Outcome: "no code"}
 		switch {
 		case t.Unrecorded:
-			l.Outcome = "the export has no code and output"
+			l.Outcome = NoRecord
 		case l.Code == "":
 			l.Outcome = "the model is asked"
 		}
