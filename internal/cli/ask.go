@@ -39,7 +39,24 @@ func (a *app) newAskCommand() *cobra.Command {
 	for _, name := range runSettings() {
 		cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-")).DefValue = "" // as the tree has it
 	}
+	for _, name := range readingFlags() {
+		cmd.Flags().Lookup(name).Hidden = true
+	}
 	return cmd
+}
+
+// readingFlags returns the flags about how files are read. A further question reads none.
+func readingFlags() []string { return []string{"encoding", "max-file-size", "no-ignore", "pre"} }
+
+// checkReading refuses flags about how files are read.
+func checkReading(cmd *cobra.Command, tree string) error {
+	for _, name := range readingFlags() {
+		if env.Changed(cmd, name) {
+			return env.UsageError("leave it out, or start a new tree with `perdure run \"PROMPT\" -c PATH`",
+				"--%s has no effect here: the context of tree %q is not read again", name, tree)
+		}
+	}
+	return nil
 }
 
 // ask creates the tree of a further question, and follows it.
@@ -48,6 +65,9 @@ func (a *app) ask(cmd *cobra.Command, f *runFlags, tree, prompt string) error {
 		return env.UsageError("perdure ask TREE \"PROMPT\"", "prompt is empty")
 	}
 	if err := env.CheckTree(tree); err != nil {
+		return err
+	}
+	if err := checkReading(cmd, tree); err != nil {
 		return err
 	}
 	l, err := a.Load(cmd)

@@ -12,6 +12,19 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
+// A further question reads no files: flags about how they are read are refused.
+func TestFurtherQuestionsReadNoFiles(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"--encoding shift-jis", "--no-ignore", "--max-file-size 1MB", "--pre *.pdf=cat"} {
+		p := newProject(t)
+		out, notes := p.run(env.StatusUsage, append([]string{"ask", "tree-1a2b3c4d", "why?"}, strings.Fields(args)...)...)
+		if out != "" || !strings.Contains(notes, "is not read again") ||
+			!strings.Contains(notes, "perdure run") {
+			t.Errorf("%s: output %q, errors %q", args, out, notes)
+		}
+	}
+}
+
 // Each flag of a further question changes a member of the configuration, or concerns this command only.
 func TestFlagsOfAFurtherQuestion(t *testing.T) {
 	t.Parallel()
