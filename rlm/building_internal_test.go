@@ -1,6 +1,8 @@
 package rlm
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -21,5 +23,19 @@ func TestBuildingOfAnIndexIsShownAfterASecond(t *testing.T) {
 	}
 	if b.end(one); len(b.lines(one.began.Add(time.Hour))) > 0 {
 		t.Error("it is shown after its end")
+	}
+}
+
+// TestTasksThatWaitForAnIndexEnd proves that a task does not wait for the index of another one when its
+// own time is over.
+func TestTasksThatWaitForAnIndexEnd(t *testing.T) {
+	t.Parallel()
+	r := &run{indexing: make(chan struct{}, 1)}
+	r.indexing <- struct{}{} // the other task
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("over")
+	cancel(over)
+	if _, err := new(Executor).indexOf(ctx, r); !errors.Is(err, over) {
+		t.Errorf("error %v", err)
 	}
 }

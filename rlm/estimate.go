@@ -123,7 +123,7 @@ func (u unsent) Resolve(name string, opt ModelOptions) (model.Model, error) {
 
 // forecast prepares an estimate of what the root's plan comes to.
 func (p *planning) forecast(root *node, task perdure.Task) (*forecast, error) {
-	r := &run{cfg: p.cfg, root: task, plan: root, team: p.team, reader: p.reader}
+	r := &run{cfg: p.cfg, indexing: make(chan struct{}, 1), root: task, plan: root, team: p.team, reader: p.reader}
 	var err error
 	if r.shape, err = p.cfg.shape(); err != nil {
 		return nil, err

@@ -20,8 +20,12 @@ const leastStoredIndex = 1 << 20
 
 // indexOf returns the index of a run's context: the stored one, or a new one.
 func (e *Executor) indexOf(ctx context.Context, r *run) (*index.Index, error) {
-	r.indexing.Lock()
-	defer r.indexing.Unlock()
+	select {
+	case r.indexing <- struct{}{}:
+		defer func() { <-r.indexing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if r.index != nil {
 		return r.index, nil
 	}

@@ -36,8 +36,8 @@ type run struct {
 	blob        io.Closer
 	faults      *model.Faults // of the run's models
 
-	indexing sync.Mutex   // guards the index
-	index    *index.Index // of the reader's text, when first needed
+	indexing chan struct{} // has a value while one task opens or builds the index
+	index    *index.Index  // of the reader's text, when first needed
 
 	notebooks notebooks
 
@@ -166,7 +166,8 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
-	r := &run{cfg: cfg, tooLong: make(map[string]int64), fits: make(map[string]int64), faults: new(model.Faults)}
+	r := &run{cfg: cfg, indexing: make(chan struct{}, 1), tooLong: make(map[string]int64), fits: make(map[string]int64),
+		faults: new(model.Faults)}
 	if r.shape, err = cfg.shape(); err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
