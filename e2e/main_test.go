@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,8 +101,13 @@ func pathWithProgram(t *testing.T) string {
 	return filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
-// givenEnv is the environment that the tests were started with, for builds.
-var givenEnv = sync.OnceValue(os.Environ)
+// givenEnv is the environment that the tests were started with, for builds: without the flags of
+// the compiler, which are for the race detector and would have packages compiled once more.
+var givenEnv = sync.OnceValue(func() []string {
+	flags := slices.DeleteFunc(strings.Fields(os.Getenv("GOFLAGS")),
+		func(flag string) bool { return strings.HasPrefix(flag, "-gcflags") })
+	return append(os.Environ(), "GOFLAGS="+strings.Join(flags, " "))
+})
 
 // build links programs into a folder, from packages that are compiled for the tests
 // anyway. It leaves out the race detector, with which they take ten times as long.

@@ -111,7 +111,7 @@ type Executor struct {
 	runs *refcache.Set[runKey, *run] // that are worked on, and a few others
 	// blocks are the records of REPLs, consoles those of them that wait for sub-calls.
 	blocks   *record.Records
-	python   python.Engine
+	python   *python.Engine
 	consoles *consoles
 	builds   builds
 
@@ -127,7 +127,7 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 		return nil, err
 	}
 	return &Executor{cfg: cfg, runs: refcache.New[runKey, *run](maxIdleRuns),
-		blocks: record.New(cfg.Store), consoles: newConsoles(cfg.Logger)}, nil
+		blocks: record.New(cfg.Store), python: new(python.Engine), consoles: newConsoles(cfg.Logger)}, nil
 }
 
 // Close closes the contexts and the engines of REPLs that are open. Call it after the last

@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/model/mock"
 	"github.com/perdure/perdure/rlm"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 	"github.com/perdure/perdure/worker"
 )
 
@@ -93,7 +94,11 @@ func (b *bench) open() {
 			return b.Context()
 		}})
 	b.ok(err)
+	b.exec.SharePython(sharedPython())
 }
+
+// sharedPython is the engine of all benches.
+var sharedPython = sync.OnceValue(func() *python.Engine { return new(python.Engine) })
 
 func (b *bench) do(l, child *perdure.Lease) {
 	if b.here != nil {

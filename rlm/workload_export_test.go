@@ -6,7 +6,12 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 )
+
+// SharePython has REPLs started by an engine that other executors use as well: each asks the
+// interpreter where it is, which takes as long as a start.
+func (e *Executor) SharePython(engine *python.Engine) { e.python = engine }
 
 // PlannedWork returns the work that a launch plans.
 func (e *Executor) PlannedWork(ctx context.Context, t *testing.T, prompt, contextID string, config any) *perdure.Work {
