@@ -90,6 +90,7 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		out.Warnings = append(out.Warnings, text)
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "environment", "message": text})
 	}
+	r.noteEvidence(check, out)
 	ended := time.Now().UTC()
 	it, err := out.Row(record.IterationKept, r.l.Task.ID)
 	if err != nil {

@@ -108,7 +108,7 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 		return r.regressed(ctx, out)
 	}
 	r.state.Verdict = string(record.Completed)
-	r.state.Reason += cleanCopyNote(out)
+	r.state.Reason += cleanCopyNote(out) + weakenedNote(out)
 	return stepSelect, nil
 }
 

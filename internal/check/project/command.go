@@ -114,6 +114,9 @@ type Command struct {
 	// Weak is why there are no results, so that only the exit code is known; empty if there
 	// are results.
 	Weak string `json:"weak,omitempty"`
+	// Probe is the folder of the probes of a weak command, with which it may have results after
+	// all: see WithProbes. Empty: none.
+	Probe string `json:"probe,omitempty"`
 	// Stops is set if the command may end after a failure without running everything: tests
 	// missing then were not run, and count as not deleted.
 	Stops Stops `json:"stops,omitempty"`

@@ -60,6 +60,9 @@ func (m *measurer) file(suffix string) string {
 // parsed, or whose runner is unknown, is weak.
 func Measure(command string, cfg Config) Command {
 	made := measure(command, cfg)
+	if made.Weak != "" && cfg.Scratch != "" && strings.TrimSpace(command) != "" {
+		made.Probe, made.Stops = filepath.Join(cfg.Scratch, "probe"), StopsBetween
+	}
 	switch {
 	case !cfg.WithCoverage:
 	case made.Weak != "":

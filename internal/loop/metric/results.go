@@ -14,7 +14,11 @@ import (
 func (r *Ran) Results(root string, command *project.Command, found []project.Found) (*testreport.Report, error) {
 	cfg := testreport.Config{Root: root}
 	if command.Weak != "" {
-		return guess(r.Both, cfg)
+		runs, err := command.Runs()
+		if err != nil || len(runs) == 0 {
+			return guessed(r.Both, cfg, err)
+		}
+		return probed(runs, cfg)
 	}
 	printed := map[project.Stream]*os.File{project.Stdout: r.Stdout, project.Both: r.Both}
 	var reports []*testreport.Report
@@ -31,6 +35,33 @@ func (r *Ran) Results(root string, command *project.Command, found []project.Fou
 		} else {
 			report, err = testreport.ParseFiles(testreport.Format(f.Format), f.Files, cfg)
 		}
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, report)
+	}
+	return testreport.Merge(cfg, reports...)
+}
+
+// guessed is guess, unless an error is known.
+func guessed(out *os.File, cfg testreport.Config, err error) (*testreport.Report, error) {
+	if err != nil {
+		return nil, err
+	}
+	return guess(out, cfg)
+}
+
+// probed reads the results of the test runners that the command started. A runner
+// without results did not end.
+func probed(runs []project.Run, cfg testreport.Config) (*testreport.Report, error) {
+	var reports []*testreport.Report
+	for _, run := range runs {
+		if run.File == "" {
+			reports = append(reports, &testreport.Report{Reason: run.Kind + " did not end",
+				Broken: []testreport.Broken{{Kind: testreport.Incomplete, Message: run.Kind + " did not end"}}})
+			continue
+		}
+		report, err := testreport.ParseFiles(testreport.Format(run.Format), []string{run.File}, cfg)
 		if err != nil {
 			return nil, err
 		}

@@ -130,7 +130,9 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 	if env == nil {
 		env = os.Environ()
 	}
-	env = slices.Concat(env, c.Env)
+	if env, err = c.WithProbes(r.Root, slices.Concat(env, c.Env)); err != nil {
+		return 0, false, err
+	}
 	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out,
 		Stderr: to.errs, Hold: r.Hold, Sandbox: r.Sandbox})
 	if ctx.Err() != nil {
