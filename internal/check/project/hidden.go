@@ -70,6 +70,7 @@ func source(text string, stmt *syntax.Stmt) string {
 
 // formatters are programs that succeed whatever they read.
 func formatters() []string {
-	return []string{"tee", "cat", "tail", "head", "less", "more", "sed", "awk", "gawk", "tr", "sort", "uniq", "cut", "column",
-		"nl", "fold", "ts", "xcpretty", "xcbeautify", "tap-spec", "tap-dot", "faucet", "pino-pretty", "bunyan", "sponge", "jc"}
+	return []string{"tee", "cat", "tail", "head", "less", "more", "sed", "awk", "gawk", "tr", "sort", "uniq", "cut",
+		"column", "nl", "fold", "ts", "xcpretty", "xcbeautify", "tap-spec", "tap-dot", "faucet", "pino-pretty", "bunyan",
+		"sponge", "jc"}
 }

@@ -22,8 +22,8 @@ var probes embed.FS
 
 // probed are the programs that tests are run with, of which those in PATH get a probe.
 func probed() []string {
-	return []string{"go", "cargo", "bats", "pytest", "py.test", "python", "python3", "node", "bun", "deno", "phpunit", "pest",
-		"php", "rspec"}
+	return []string{"go", "cargo", "bats", "pytest", "py.test", "python", "python3", "node", "bun", "deno", "phpunit",
+		"pest", "php", "rspec"}
 }
 
 // Names in the folder of the probes.
@@ -65,7 +65,7 @@ func (c *Command) makeProbes(root string, env []string) ([]string, error) {
 	}
 	path := variable(env, "PATH")
 	for _, name := range probed() {
-		if !isIn(path, name) {
+		if !isIn(path, name) && !isIn(filepath.Join(root, "node_modules", ".bin"), name) {
 			continue // a script may ask whether it is installed
 		}
 		if err := os.WriteFile(filepath.Join(shims, name), shim, 0o700); err != nil { //nolint:gosec // a program

@@ -125,7 +125,25 @@ function edit() {
   }
 }
 
+// keepFirst keeps the probes first in the PATH that package managers give to scripts.
+function keepFirst() {
+  const shims = path.join(path.dirname(process.env.PERDURE_PROBES || ''), 'shims');
+  const children = require('child_process');
+  for (const name of ['spawn', 'spawnSync']) {
+    const original = children[name];
+    children[name] = function (file, ...rest) {
+      const options = rest.find((arg) => arg && typeof arg === 'object' && !Array.isArray(arg));
+      const env = options && options.env;
+      if (env && env.PATH && env.PATH.split(path.delimiter).indexOf(shims) > 0) {
+        env.PATH = [shims, ...env.PATH.split(path.delimiter).filter((dir) => dir !== shims)].join(path.delimiter);
+      }
+      return original.call(this, file, ...rest);
+    };
+  }
+}
+
 if (active && require('worker_threads').isMainThread) {
+  keepFirst();
   if (process.execArgv.includes('--test') && !process.env.NODE_TEST_CONTEXT) repeat();
   edit();
   hook();
