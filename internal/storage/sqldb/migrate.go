@@ -64,7 +64,7 @@ const (
 // migrate applies the missing migrations: to a new store in one transaction, else each in a
 // transaction of its own. Usually none is missing, and migrate reads once.
 func (db *DB) migrate(ctx context.Context) error {
-	done, err := db.applied(ctx, db.conn.QueryContext)
+	done, err := db.lastMigration(ctx, db.conn.QueryContext)
 	if err == nil && done == schemaVersion {
 		return nil
 	}
@@ -84,10 +84,10 @@ func (db *DB) migrate(ctx context.Context) error {
 	return nil
 }
 
-// applied returns the number of the last migration of the store that this program
+// lastMigration returns the number of the last migration of the store that this program
 // knows, and ErrTooNew if the store needs a newer program. An error of the query itself
 // means that the table does not exist yet.
-func (db *DB) applied(ctx context.Context, query QueryFunc) (int, error) {
+func (db *DB) lastMigration(ctx context.Context, query QueryFunc) (int, error) {
 	last := 0
 	err := Each(ctx, query, func(scan Scan) error {
 		var needed int
@@ -125,7 +125,7 @@ func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err er
 	if _, err = db.conn.ExecContext(ctx, sqlMigrationTable); err != nil {
 		return false, db.classify(err)
 	}
-	done, err := db.applied(ctx, db.conn.QueryContext)
+	done, err := db.lastMigration(ctx, db.conn.QueryContext)
 	if err != nil {
 		return false, err
 	}

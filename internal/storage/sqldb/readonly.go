@@ -30,7 +30,7 @@ func (db *DB) openReadOnly(ctx context.Context) error {
 		return err
 	}
 	db.read.SetMaxOpenConns(readConns)
-	done, err := db.applied(ctx, db.read.QueryContext)
+	done, err := db.lastMigration(ctx, db.read.QueryContext)
 	switch {
 	case err != nil:
 		return err

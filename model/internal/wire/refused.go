@@ -54,22 +54,31 @@ type memory struct {
 
 // findings returns what is known of the server, with what other processes found out.
 func (c *Caller) findings(ctx context.Context) []model.Finding {
-	c.memory.mu.Lock()
-	defer c.memory.mu.Unlock()
-	if !c.memory.recalled && c.Findings != nil {
-		kept, err := c.Findings.Recall(ctx, c.server(), c.End.Model())
-		c.memory.recalled = err == nil // otherwise the server is asked
-		c.memory.known = append(c.memory.known, kept...)
+	m := &c.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.recalled || c.Findings == nil {
+		return slices.Clone(m.known)
 	}
-	return slices.Clone(c.memory.known)
+	m.mu.Unlock() // the store can be slow
+	kept, err := c.Findings.Recall(ctx, c.server(), c.End.Model())
+	m.mu.Lock()
+	if err == nil && !m.recalled { // otherwise the server is asked
+		m.recalled = true
+		m.known = append(m.known, slices.DeleteFunc(kept, m.knows)...)
+	}
+	return slices.Clone(m.known)
 }
+
+// knows reports whether a finding is known. The caller holds the lock.
+func (m *memory) knows(f model.Finding) bool { return slices.Contains(m.known, f) }
 
 // learn keeps findings, and returns those that were not known.
 func (c *Caller) learn(ctx context.Context, found []model.Finding) []model.Finding {
 	c.memory.mu.Lock()
-	defer c.memory.mu.Unlock()
-	found = slices.DeleteFunc(found, func(f model.Finding) bool { return slices.Contains(c.memory.known, f) })
+	found = slices.DeleteFunc(found, c.memory.knows)
 	c.memory.known = append(c.memory.known, found...)
+	c.memory.mu.Unlock()
 	if c.Findings != nil {
 		for _, f := range found {
 			_ = c.Findings.Keep(ctx, c.server(), c.End.Model(), f) // otherwise the next process asks again
