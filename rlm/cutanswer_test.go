@@ -13,7 +13,8 @@ func TestCutAnswersArePartial(t *testing.T) {
 	t.Parallel()
 	lines := strings.Repeat("The boats went out and came back again.\n", 2000)
 	const cut, whole = `text: "The light is on the", stop_reason: length}`, `text: "The light is on the mole."}`
-	const value, searched = `text: '{"where": "mole"}', stop_reason: length}`, "ANSWER\\nOn the mole. [^1]\\n[^1]: a.txt:1\\n" +
+	const value = `text: '{"where": "mole"}', stop_reason: length}`
+	const searched = "ANSWER\\nOn the mole. [^1]\\n[^1]: a.txt:1\\n" +
 		"> The boats went out and came back again."
 	where := M{"type": "object", "properties": M{"where": M{"type": "string"}}}
 	repl := M{"planner": "repl", "repl_engine": "starlark", "repl_turns": 2}
@@ -30,7 +31,8 @@ func TestCutAnswersArePartial(t *testing.T) {
 		"a file of a batch": {"{repeat: -1, " + cut, M{"batch": true}, "a\n", "The light is on the", true},
 		"a summary": {"{match: '=== results ===', repeat: -1, " + cut + ", {repeat: -1, " + whole,
 			M{"merge": "summarize", "context_window": 8000}, lines, "The light is on the", true},
-		"a search": {`{text: "ANSWER\nOn the", stop_reason: length, repeat: -1}`, M{"planner": "search"}, lines, "On the", true},
+		"a search": {`{text: "ANSWER\nOn the", stop_reason: length, repeat: -1}`, M{"planner": "search"}, lines,
+			"On the", true},
 		"a reply after the last turn": {"{match: 'no more code|more turns', " + cut + `, {repeat: 2, text: "` +
 			"```repl\\nx = 1\\n```\"}, {" + cut, repl, "a\n", "The light is on the", true},
 		"a whole answer": {"{" + whole, M{"planner": "none"}, "a\n", "The light is on the mole.", false},
@@ -69,8 +71,8 @@ func TestCutAnswersArePartial(t *testing.T) {
 // The last reply of a REPL that was cut is asked for again with a higher limit, and no other.
 func TestCutReplyIsAskedForAgain(t *testing.T) {
 	t.Parallel()
-	server, m := endpoint(t, `replies: [{text: "`+"```repl\\nx = 1\\n```"+`"}, {text: "The light is", stop_reason: length}, `+
-		`{text: "The light is on the mole."}]`)
+	server, m := endpoint(t, `replies: [{text: "`+"```repl\\nx = 1\\n```"+`"}, `+
+		`{text: "The light is", stop_reason: length}, {text: "The light is on the mole."}]`)
 	b := newBench(t, m)
 	tree := b.launch("Where is the light?", b.put(file{"a.txt", "a\n"}), M{"model": "openai:m", "planner": "repl",
 		"repl_engine": "starlark", "repl_turns": 1})

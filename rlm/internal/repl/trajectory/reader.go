@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 	"unicode/utf8"
 )
 
@@ -35,6 +36,7 @@ type Reader struct {
 	max    int
 	raw    []byte
 	begin  bool // a metadata was read, and the next iteration begins a run
+	time   Time // of the last iteration
 	// at and next are the offsets of the last line and of the one after it, start is that of the run.
 	at, next, start int64
 	// settings is the line of the last metadata.
@@ -108,12 +110,28 @@ func (r *Reader) Next() (*Iteration, error) {
 	}
 }
 
+// date sets the time of an iteration without one: that of the iteration or the metadata before it, else
+// the beginning of 1970.
+func (r *Reader) date(it *Iteration) {
+	if !it.Timestamp.IsZero() {
+		r.time = it.Timestamp
+		return
+	}
+	if r.begin && r.meta != nil {
+		r.time = r.meta.Timestamp
+	}
+	if r.time.IsZero() {
+		r.time = Time{time.Unix(0, 0).UTC()}
+	}
+	it.Timestamp = r.time
+}
+
 // iteration reads the line of an iteration.
 func (r *Reader) iteration(line []byte) (*Iteration, error) {
 	if r.seen++; r.seen > MaxIterations {
 		return nil, r.wrong("more than %d iterations", MaxIterations)
 	}
-	if name := missing(line, "iteration", "timestamp", "prompt", "response", "code_blocks"); name != "" {
+	if name := missing(line, "iteration", "prompt", "response", "code_blocks"); name != "" {
 		return nil, r.wrong("%s is missing", name)
 	}
 	it := new(Iteration)
@@ -129,6 +147,7 @@ func (r *Reader) iteration(line []byte) (*Iteration, error) {
 			r.start = r.at
 		}
 	}
+	r.date(it)
 	r.last, r.raw, r.begin = it.Iteration, line, false
 	var blocks struct {
 		List []struct {

@@ -100,6 +100,34 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
+// An iteration without a time has that of the line before it.
+func TestReaderOfLogsWithoutTimes(t *testing.T) {
+	t.Parallel()
+	plain := strings.Replace(iterationLine, `"timestamp": "2026-03-01T10:00:01", `, "", 1)
+	second := strings.Replace(plain, `"iteration": 1`, `"iteration": 2`, 1)
+	for name, tt := range map[string]struct{ log, want string }{
+		"of the metadata":         {metadataLine + "\n" + plain, "2026-03-01T10:00:00"},
+		"of the iteration before": {iterationLine + "\n" + second, "2026-03-01T10:00:01"},
+		"none":                    {plain + "\n" + second, "1970-01-01T00:00:00"},
+		"its own":                 {metadataLine + "\n" + iterationLine, "2026-03-01T10:00:01"},
+	} {
+		r, last := trajectory.NewReader(strings.NewReader(tt.log)), trajectory.Time{}
+		for {
+			it, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			last = it.Timestamp
+		}
+		if got := last.Format("2006-01-02T15:04:05"); got != tt.want {
+			t.Errorf("%s: the time is %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
 // The writer sets type and number, and writes no null where the viewer reads lists and numbers.
 func TestWriter(t *testing.T) {
 	t.Parallel()
