@@ -30,11 +30,11 @@ import (
 
 // Limits of the results. Code that asks for more gets an exception with the limit.
 const (
-	MaxFound      = 10_000  // passages of search and lines of grep
-	MaxLineBytes  = 2000    // of a line that grep returns; longer ones are cut
-	MaxTextBytes  = 8 << 20 // of a result of lines
-	MaxReadBytes  = 4 << 20 // of a result of read
-	MaxCitedBytes = 64 << 10
+	MaxFound      = 10_000   // passages of search and lines of grep
+	MaxLineBytes  = 2000     // of a line that grep returns; longer ones are cut
+	MaxTextBytes  = 8 << 20  // of a result of lines
+	MaxReadBytes  = 4 << 20  // of a result of read
+	MaxCitedBytes = 64 << 10 // of the text that is kept of a cited place; its hash is that of all of it
 	MaxCitations  = 10_000
 	maxQueryBytes = 10_000
 	maxRegexBytes = 1 << 20
@@ -196,7 +196,7 @@ func (c *Context) grep(ctx context.Context, a *arguments) ([]match, error) {
 	for _, name := range names {
 		wanted[name] = true
 	}
-	out := []match{}
+	out, last := []match{}, model.Document{}
 	for d, err := range c.Reader.All() {
 		if err == nil {
 			err = ctx.Err()
@@ -210,6 +210,10 @@ func (c *Context) grep(ctx context.Context, a *arguments) ([]match, error) {
 		if !c.Columns {
 			d.StartColumn = 0
 		}
+		if d.StartColumn > 1 && d.File == last.File && len(out) < a.K {
+			out = append(out, acrossCut(&last, &d, re)...)
+		}
+		last = d
 		if out = c.grepIn(&d, re, a.K, out); len(out) == a.K {
 			break
 		}
@@ -253,6 +257,25 @@ func (c *Context) grepIn(d *model.Document, re *regexp.Regexp, k int, out []matc
 		}
 	}
 	return out
+}
+
+// acrossCut returns the first match in a long line that begins in one document and ends in the next one,
+// none if there is none.
+func acrossCut(last, d *model.Document, re *regexp.Regexp) []match {
+	const most = 16 << 10 // of a match, on each side
+	from := startOfRune(last.Text, max(0, len(last.Text)-most))
+	before := last.Text[from+strings.LastIndexByte(last.Text[from:], '\n')+1:]
+	after, _, _ := strings.Cut(d.Text[:startOfRune(d.Text, min(len(d.Text), most))], "\n")
+	text := before + after
+	for _, loc := range re.FindAllStringIndex(text, MaxFound) {
+		if loc[0] == 0 || loc[0] >= len(before) || loc[1] <= len(before) {
+			continue
+		}
+		begin := startOfRune(text, max(0, loc[0]-MaxLineBytes/8))
+		end := startOfRune(text, min(len(text), begin+MaxLineBytes))
+		return []match{{File: d.File, Line: d.StartLine, Column: d.StartColumn - len(before) + begin, Text: text[begin:end]}}
+	}
+	return nil
 }
 
 // excerpts returns the parts of a long line round the matches in it, at most so many, and its beginning
@@ -328,11 +351,16 @@ func (c *Context) lines(a *arguments, most int) (string, error) {
 
 // cite records a place as one that the answer rests on, and returns its mark.
 func (c *Context) cite(a *arguments) (string, error) {
-	text, err := c.lines(a, MaxCitedBytes)
+	most := MaxCitedBytes
+	if c.Columns {
+		most = MaxTextBytes
+	}
+	text, err := c.lines(a, most)
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(text))
+	text = text[:startOfRune(text, min(len(text), MaxCitedBytes))]
 	place := model.Citation{Kind: model.CitedQuote, File: a.File, StartLine: a.First, EndLine: a.Last, Text: text,
 		SHA256: hex.EncodeToString(sum[:])}
 	if !slices.Contains(c.cited, place) {

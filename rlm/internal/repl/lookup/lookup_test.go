@@ -156,6 +156,33 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// A match is found wherever a long line is cut while it is read, and such a line can be cited.
+func TestLongLinesAreReadWhole(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{1<<20 - 10, 1<<20 - 8, 1<<20 - 3, 1 << 20, 1<<20 + 1, 1<<20 + 5} {
+		line := strings.Repeat("x", at-5) + "needle ä" + strings.Repeat("y", 1<<20)
+		c := over(t, map[string]string{"a.txt": "first\n", "b.txt": line + "\nneedle ä\n"}, "a.txt", "b.txt")
+		c.Columns = true
+		raw, err := c.Call(t.Context(), "grep", json.RawMessage(`{"regex":"needle ä","k":9}`))
+		var got []struct {
+			Line, Column int
+			Text         string
+		}
+		if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 2 || got[0].Line != 1 || got[1].Line != 2 {
+			t.Fatalf("at %d: %.300s, %v", at, raw, err)
+		}
+		if from := got[0].Column - 1; line[from:from+len(got[0].Text)] != got[0].Text {
+			t.Errorf("at %d: column %d does not have the text", at, got[0].Column)
+		}
+		if _, err := c.Call(t.Context(), "cite", json.RawMessage(`{"file":"b.txt","first":1,"last":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		if place := c.Citations()[0]; place.Text != line[:lookup.MaxCitedBytes] || len(place.SHA256) != 64 {
+			t.Errorf("%d bytes are cited", len(place.Text))
+		}
+	}
+}
+
 // A place is cited once, with its text and the hash of it.
 func TestCitations(t *testing.T) {
 	t.Parallel()
