@@ -60,6 +60,9 @@ func (s *Store) OpenBlob(ctx context.Context, hash string) (*Blob, error) {
 		return s.openChunks(ctx, hash)
 	}
 	f, err := s.blobs.Open(hash)
+	if errors.Is(err, os.ErrNotExist) && s.keeper.putBackBlob(hash) {
+		f, err = s.blobs.Open(hash)
+	}
 	if errors.Is(err, blob.ErrBadHash) {
 		return nil, invalidf("open blob", "%q is not a SHA-256 in hexadecimal", hash)
 	}

@@ -29,6 +29,9 @@ const (
 	CodeInternal       Code = "internal"
 )
 
+// ErrStoreRemoved is the error of a process whose store was removed or replaced by another program.
+var ErrStoreRemoved = wrap("use store", sqldb.ErrRemoved)
+
 // Error is the error that the methods of this package return. Msg and Hint are safe to
 // show to users; Err is the cause and is never sent to clients.
 type Error struct {
@@ -174,6 +177,9 @@ func wrap(op string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Code = CodeCanceled
+	case errors.Is(err, sqldb.ErrRemoved):
+		describe(CodeUnavailable, sqldb.ErrRemoved, "a loop that works here puts them back before its next step; then "+
+			"repeat the command. Without a loop, `perdure restore` puts back their copy")
 	case errors.Is(err, sqldb.ErrBusy):
 		describe(CodeUnavailable, sqldb.ErrBusy,
 			"another process has been writing to this store for too long; see `perdure doctor`")

@@ -99,7 +99,10 @@ func (s *Store) sessionPath(name string) string { return filepath.Join(s.cfg.Dir
 func (ss *Session) unlock() error {
 	var errs []error
 	if ss.file != nil {
-		errs = append(errs, os.Remove(ss.file.Name()), ss.file.Close())
+		if err := os.Remove(ss.file.Name()); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		errs = append(errs, ss.file.Close())
 	}
 	if ss.lock != nil {
 		errs = append(errs, ss.lock.Close())

@@ -45,12 +45,19 @@ type Config struct {
 	// hash chains of events are recorded there, so that [Store.VerifyLog] finds out when
 	// the log was rewritten, or an earlier copy of the database was restored.
 	Heads string
+	// Copies, when set, is a folder outside of Dir and of all workspaces. While a process works for
+	// programs that may remove Dir, a copy of the store is kept there, see [Store.KeepCopy]. Open
+	// refuses to replace a store that such a process is about to put back.
+	Copies string
 	// ReadOnly opens an existing SQLite store that this process cannot write: the folder or its
 	// file system is read-only. It is read as it is, and writes fail.
 	ReadOnly bool
 	// Creating, when set, is called if Open creates the database in Dir: its file exists and
 	// nothing is stored in it yet.
 	Creating func()
+	// Replaced, when set, is called after the store was put back from its copy: its database is another
+	// file now.
+	Replaced func()
 	// Logger receives warnings about work in the background; nil discards them.
 	Logger *slog.Logger
 }
@@ -65,6 +72,10 @@ type Store struct {
 	w     *writer
 	heads *recorder // nil without Config.Heads
 	log   *slog.Logger
+
+	keeper   *keeper // nil without Config.Copies
+	removed  chan struct{}
+	removing sync.Once // closes removed
 
 	changed signal
 	ready   signal
@@ -81,9 +92,10 @@ type Store struct {
 	sessions map[int64]*Session
 	trees    map[int64]Tree // for claims; only fields that never change are valid
 
-	base context.Context // of the store's own goroutines; it ends with Close only
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	base       context.Context // of the store's own goroutines; it ends with Close only
+	background context.Context // base until Close
+	stop       context.CancelFunc
+	wg         sync.WaitGroup
 }
 
 func (c Config) withDefaults() Config {
@@ -110,7 +122,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), treeID: newTreeID, sessions: make(map[int64]*Session),
-		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}, codec: compress.New(compress.MaxBytes)}
+		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}, codec: compress.New(compress.MaxBytes),
+		removed: make(chan struct{})}
+	if err := s.refuseReplaced(); err != nil {
+		return nil, wrap(op, err)
+	}
 	if err := s.openFolder(); err != nil {
 		if atomicfile.DiskFull(err) {
 			return nil, wrap(op, err)
@@ -127,10 +143,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Heads != "" && !cfg.ReadOnly {
 		s.heads = newRecorder(s)
 	}
-	s.w = newWriter(s)
+	s.w, s.keeper = newWriter(s), newKeeper(s)
 	s.base = context.WithoutCancel(ctx)
 	background, stop := context.WithCancel(s.base)
-	s.stop = stop
+	s.background, s.stop = background, stop
 	s.wg.Go(func() { s.w.run(s.base) })
 	s.wg.Go(func() { s.poll(background) })
 	if !cfg.ReadOnly {
@@ -210,6 +226,7 @@ func (s *Store) Close() error {
 	if s.heads != nil {
 		s.heads.record(s.base)
 	}
+	s.keeper.close(s.base)
 	s.w.close()
 	s.stop()
 	s.wg.Wait()
@@ -242,7 +259,10 @@ func (s *Store) poll(ctx context.Context) {
 	var seen int64
 	s.repeat(ctx, s.cfg.PollInterval, func(ctx context.Context) {
 		var n int64
-		if err := s.db.QueryRow(ctx, sqlTxCount, nil, &n); err != nil {
+		s.checkRemoved()
+		if err := s.db.QueryRow(ctx, sqlTxCount, nil, &n); errors.Is(err, sqldb.ErrRemoved) {
+			return // a write reports it, or puts it back
+		} else if err != nil {
 			s.log.Warn("poll for changes", "error", err)
 			return
 		}

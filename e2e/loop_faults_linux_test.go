@@ -1,16 +1,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/perdure/perdure"
-	looprecord "github.com/perdure/perdure/loop/record"
 )
 
 // These tests run loops with faults of agents and people: an agent that does not stop,
@@ -178,45 +173,4 @@ exec sleep 1000`, "", "PIDS="+pids)
 		t.Errorf("the second turn saw\n%s(%v); tests/a holds %q", seen, err, w.read("tests/a"))
 	}
 	w.storeIsSound()
-}
-
-// TestLoopStoreRemoved: a removed store, or a removed workspace with its store, is
-// noticed at once, also if a folder of the same name exists again. The report of the loop
-// is saved elsewhere, once.
-func TestLoopStoreRemoved(t *testing.T) {
-	t.Parallel()
-	for name, remove := range map[string]string{
-		"store":                   "rm -rf .perdure",
-		"store is replaced":       "rm -rf .perdure; mkdir .perdure",
-		"workspace":               `d=$PWD; cd /; rm -rf "$d"`,
-		"workspace is made again": `d=$PWD; cd /; rm -rf "$d"; mkdir "$d"; echo new > "$d/file"`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newLoopPlace(t)
-			temp := t.TempDir()
-			said, status := w.loopWith(`echo turn >> "$LOG"; if [ $(wc -l < "$LOG") = 2 ]; then `+remove+`; fi`, "",
-				"TMPDIR="+temp, "LOG="+w.beside("log"))
-			wantSaid(t, said, status, 1, "perdure: error: the folder "+filepath.Join(w.dir, ".perdure")+
-				" was removed or replaced while the loop ran; the loop stops")
-			if strings.Count(said, "was removed or replaced") != 1 {
-				t.Errorf("it is told more than once:\n%s", said)
-			}
-			files, err := filepath.Glob(filepath.Join(temp, "perdure-make-the-tests-pass-*.json"))
-			if err != nil || len(files) != 1 || !strings.Contains(said, files[0]) {
-				t.Fatalf("kept: %v, %v; said:\n%s", files, err, said)
-			}
-			raw, err := os.ReadFile(files[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			var kept struct {
-				Tree       perdure.Tree
-				Iterations []looprecord.Iteration
-			}
-			if err := json.Unmarshal(raw, &kept); err != nil || len(kept.Iterations) != 3 || kept.Iterations[1].EndedAt == nil {
-				t.Errorf("what is kept: %v\n%s", err, raw)
-			}
-		})
-	}
 }

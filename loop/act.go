@@ -63,6 +63,7 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err := r.save(ctx); err != nil { // so that a crash differs from a wait
 		return "", err
 	}
+	r.keepCopies(ctx)
 	watched, stop := r.watched(ctx)
 	result, failure, cause, err := r.watchedTurn(watched, a, prompt)
 	stop()
@@ -140,7 +141,8 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 		return nil, nil, nil, err
 	}
 	result, failure, cause = r.turn(ctx, w, a, prompt)
-	err = errors.Join(w.close(), r.takeCalls())
+	lost := r.afterProgram(context.WithoutCancel(ctx), "the agent", cmp.Or(r.state.Run.Kept, r.state.Run.Before))
+	err = errors.Join(lost, w.close(), r.takeCalls())
 	result, failure = w.measured(result, failure)
 	return recordable(w.tally.complete(result)), recordableFailure(failure), cause, err
 }

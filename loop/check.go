@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -125,9 +126,10 @@ func (r *run) repeatFirst(ctx context.Context, c *checked) error {
 	return r.keepResults(ctx, &c.Check, c.report)
 }
 
-// scratch is a folder for results, outside of the agent's files.
+// scratch is a folder for results, outside of the agent's files, and of the workspace if there is one:
+// a check that cleans the workspace must not remove its own results.
 func (r *run) scratch() (string, error) {
-	temp := filepath.Join(r.e.dir(&r.l.Tree), "tmp")
+	temp := filepath.Join(cmp.Or(r.e.copyDir(&r.l.Tree), r.e.dir(&r.l.Tree)), tempName)
 	return temp, workspace.Wrap("make folder for the check", temp, os.MkdirAll(temp, 0o700))
 }
 
@@ -213,11 +215,19 @@ func (r *run) measured(ctx context.Context, at *metric.Runner, command *project.
 	if err := command.Clear(at.Root); err != nil {
 		return c, fail("check", "old results cannot be removed: %s", err)
 	}
+	r.keepCopies(ctx)
 	ran, err := at.Run(ctx, command, r.cfg.CheckTimeout)
 	if err != nil {
 		return c, err
 	}
 	defer ran.Close()
+	before := workspace.ID("")
+	if at.Root == r.files.Root() {
+		before = r.checked(ctx)
+	}
+	if err := r.afterProgram(ctx, "the check", before); err != nil {
+		return c, err
+	}
 	c.Exit, c.TimedOut, c.TookMS, c.Output = ran.Exit, ran.TimedOut, time.Since(ran.Began).Milliseconds(), ran.End
 	found, err := command.Collect(at.Root, ran.Began)
 	if err != nil {

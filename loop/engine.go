@@ -65,6 +65,9 @@ type EngineConfig struct {
 	// Dir is the folder below which each loop keeps its snapshots and its hook
 	// log, in a folder of its own. Required.
 	Dir string
+	// Copies is a folder outside of all workspaces in which each loop keeps copies of its files in
+	// Dir, in a folder of its own. Empty: removing Dir loses the loops.
+	Copies string
 	// Worktrees is the folder of the worktrees of loops that work in one. Empty: such loops
 	// are refused.
 	Worktrees string
@@ -116,8 +119,6 @@ type Engine struct {
 	cfg     EngineConfig
 	texts   func() (reinforce.Templates, error) // of reminders
 	records *record.Records
-	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
-	lost    lostLoops
 	tokens  tokens
 }
 
@@ -132,9 +133,7 @@ func New(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, _ := os.Stat(filepath.Dir(cfg.Dir)) // nil when it is made with the first loop
-	return &Engine{cfg: cfg, texts: texts, records: record.New(cfg.Store), home: home,
-		lost: lostLoops{loops: make(map[perdure.TreeID]error)}}, nil
+	return &Engine{cfg: cfg, texts: texts, records: record.New(cfg.Store)}, nil
 }
 
 // reminders reads the templates in a folder. The built-in ones are read when they are needed,

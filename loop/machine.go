@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -73,7 +74,10 @@ type run struct {
 	loop  record.Loop
 	state state.State
 	files *workspace.Workspace
-	fault error // why there are no files
+	fault error       // why there are no files
+	home  os.FileInfo // of the loop's folder
+	// uncopied is set after a warning that the copies outside of the workspace are not current.
+	uncopied bool
 	// checkFiles are the files that the check writes; never nil.
 	checkFiles *checkfile.Files
 	hooks      *hook.Runner
@@ -101,7 +105,7 @@ func (e *Engine) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	defer func() { err = errors.Join(err, r.close(context.WithoutCancel(ctx))) }()
 	mine := steps(root)
 	for {
-		if err := r.checkHome(ctx); err != nil {
+		if _, err := r.checkStore(ctx); err != nil {
 			return err
 		}
 		if parkIfPaused, err := r.parkIfPaused(ctx, root); parkIfPaused || err != nil {
@@ -135,8 +139,8 @@ func (r *run) step(ctx context.Context, do step) error {
 	if err == nil || !r.needsFiles() {
 		next, err = do(ctx, r)
 	}
-	if err := r.checkHome(ctx); err != nil {
-		return err
+	if lost := r.afterProgram(ctx, "a program", r.checked(ctx)); lost != nil {
+		return lost
 	}
 	err = r.e.withWorktree(err, &r.l.Tree, &r.cfg)
 	if fault, ok := errors.AsType[*workspace.Error](err); ok && ctx.Err() == nil { // the user has to fix it
@@ -198,7 +202,7 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 		return nil, fail("damaged", "the state of the loop cannot be read: %s", err)
 	}
 	r.enrol()
-	if err := r.checkHome(ctx); err != nil { // before anything is made there anew
+	if _, err := r.checkStore(ctx); err != nil {
 		return nil, err
 	}
 	r.openFiles()
@@ -221,7 +225,8 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 func (r *run) openFiles() {
 	var err error
 	r.files, err = workspace.Open(workspace.Config{Root: r.cfg.Workspace,
-		Dir: filepath.Join(r.e.dir(&r.l.Tree), "snapshots"), Logger: r.e.cfg.Logger})
+		Dir: filepath.Join(r.e.dir(&r.l.Tree), snapshotsName), Copy: r.snapshotCopies(), CopyFailed: r.notCopied,
+		Logger: r.e.cfg.Logger})
 	r.fault = refusal(err)
 }
 

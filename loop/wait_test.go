@@ -14,8 +14,6 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/testing/effort"
-	"github.com/perdure/perdure/internal/testing/testdb"
-	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -466,52 +464,6 @@ func TestWorkspaceGone(t *testing.T) {
 	b.ask(record.Resume)
 	if l = b.work(); l.Status != record.Completed || l.Iteration != 2 {
 		t.Errorf("%s", show(l))
-	}
-}
-
-// TestStoreRemoved: an agent that removes the folder of the store is noticed by
-// its inode, also when a folder of the name is there again; the history is kept
-// in a file elsewhere.
-func TestStoreRemoved(t *testing.T) {
-	t.Parallel()
-	for name, again := range map[string]bool{"removed": false, "replaced": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var b *bench
-			b = newBench(t, write("x", "1"), func(*turn) error {
-				err := os.Rename(b.store.Dir(), b.store.Dir()+".away")
-				if again {
-					err = errors.Join(err, os.Mkdir(b.store.Dir(), 0o700))
-				}
-				return err
-			})
-			engine, err := loop.New(t.Context(), loop.EngineConfig{Store: b.store, Agents: b.agent,
-				Dir: filepath.Join(b.store.Dir(), "loops")})
-			b.ok(err)
-			b.engine = engine
-			b.launch()
-			b.away = b.store.Dir() + ".away"
-			b.work()
-			fresh := testdb.Open(t, perdure.Config{Dir: b.store.Dir()}) // the old one may look at files that are gone
-			tree, err := fresh.Tree(t.Context(), b.tree.ID)
-			b.ok(err)
-			root, err := fresh.Task(t.Context(), tree.Root)
-			b.ok(err)
-			tasks, err := fresh.Tasks(t.Context(), perdure.TaskFilter{Tree: b.tree.ID, States: []perdure.State{perdure.Failed}})
-			b.ok(err)
-			if len(tasks) == 0 || !strings.Contains(tasks[len(tasks)-1].Error.Message, "was removed or replaced") {
-				t.Fatalf("tree is %s, root %+v, failed tasks %+v", tree.State, root.Error, tasks)
-			}
-			_, file, _ := strings.Cut(tasks[len(tasks)-1].Error.Message, "is kept in ")
-			text, err := os.ReadFile(file)
-			b.ok(errors.Join(err, os.Remove(file)))
-			var kept struct {
-				Iterations []record.Iteration `json:"iterations"`
-			}
-			if err := json.Unmarshal(text, &kept); err != nil || len(kept.Iterations) != 3 {
-				t.Errorf("%d iterations are kept, %v", len(kept.Iterations), err)
-			}
-		})
 	}
 }
 

@@ -58,6 +58,7 @@ func (a *app) commands() []command {
 		{"gc", a.newGCCommand},
 		{"cache", of(cache.Command)},
 		{"init", a.newInitCommand},
+		{"restore", a.newRestoreCommand},
 		{"trust", a.newTrustCommand},
 		{"config", a.newConfigCommand},
 		{"schema", of(schema.Command)}, {"validate", of(schema.ValidateCommand)},

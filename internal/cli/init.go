@@ -26,7 +26,12 @@ func (a *app) newInitCommand() *cobra.Command {
 			"Without a terminal it fails with exit status 2, unless --yes is given.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if l, err := a.LoadUntrusted(cmd, a.Cwd); err == nil {
+				if err := a.CheckRemoved(l); err != nil {
+					return err
+				}
+			}
 			dir := filepath.Join(a.Cwd, config.FolderName)
 			if override := a.Getenv("PERDURE_DIR"); override != "" {
 				dir = a.Path(override)

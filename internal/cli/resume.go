@@ -47,7 +47,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 					"limits and models are changed of one tree, and none is named")
 			}
 			if !env.HasStore(l) { // env.Execute would create one
-				return env.NoStore(l)
+				return a.NoStore(l)
 			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
 				return a.resume(cmd.Context(), b, args, changes)

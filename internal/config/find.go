@@ -28,14 +28,14 @@ func Find(start string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", refuse(err.Error(), "")
 		}
-		if dir == filepath.Dir(dir) || isRoot(dir) {
+		if dir == filepath.Dir(dir) || IsRoot(dir) {
 			return "", nil
 		}
 	}
 }
 
-// isRoot reports whether a folder is the root of a repository.
-func isRoot(dir string) bool {
+// IsRoot reports whether a folder is the root of a repository.
+func IsRoot(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, ".git"))
 	return err == nil
 }

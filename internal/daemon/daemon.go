@@ -35,10 +35,13 @@ type Config struct {
 	DSN string
 	// Heads is the folder for the heads of the log, see [perdure.Config].
 	Heads string
+	// Copies is the folder for copies of stores and loops, see [perdure.Config].
+	Copies string
 	// ReadOnly opens a store that cannot be written, see [perdure.Config]. It excludes a session.
 	ReadOnly bool
-	// Creating is called if the store is created, see [perdure.Config].
+	// Creating is called if the store is created, Replaced if it was put back, see [perdure.Config].
 	Creating func()
+	Replaced func()
 	// Session is the kind of session to open ("run", "serve"). If it is empty, the
 	// process answers requests but executes no trees.
 	Session string
@@ -113,7 +116,7 @@ type Daemon struct {
 func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	cfg = cfg.withDefaults()
 	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Heads: cfg.Heads,
-		ReadOnly: cfg.ReadOnly, Creating: cfg.Creating, Logger: cfg.Logger})
+		Copies: cfg.Copies, ReadOnly: cfg.ReadOnly, Creating: cfg.Creating, Replaced: cfg.Replaced, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}

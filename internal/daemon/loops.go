@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/internal/storage/userdir"
+	"github.com/perdure/perdure/internal/storage/userdir/copies"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -36,9 +37,10 @@ func (d *Daemon) openLoops(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the program that agents run as their hook: %w", err)
 	}
+	dir := cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops"))
 	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Permission: agents.Permission,
 		Price: d.models.costOf,
-		Dir:   cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")), Worktrees: userdir.Worktrees(os.Getenv),
+		Dir:   dir, Copies: copies.Loops(d.cfg.Copies, dir), Worktrees: userdir.Worktrees(os.Getenv),
 		Handoff: d.cfg.Handoff, Rate: d.models.Rate, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
 		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}
 	if d.tokensShown() || d.cfg.Notify.UsesTokens {

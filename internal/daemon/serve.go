@@ -48,6 +48,14 @@ func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 		d.collect(ctx)
 		return nil
 	})
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.store.Removed():
+			return perdure.ErrStoreRemoved
+		}
+	})
 	if d.ipc != nil {
 		g.Go(func() error { return d.ipc.server.Serve(ctx, d.ipc.listener) })
 	}

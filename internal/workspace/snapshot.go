@@ -53,6 +53,7 @@ func (w *Workspace) take(ctx context.Context, op string, force map[string]*File)
 		return nil, "", err
 	}
 	failpoint.Hit("workspace.snapshot.after_manifest")
+	w.copyOut()
 	w.learn(l)
 	return l, id, nil
 }
@@ -123,6 +124,9 @@ func (w *Workspace) load(op string, id ID) (*manifest, error) {
 		return nil, &Error{Kind: ErrNotFound, Op: op, Name: string(id), Msg: "an ID has 64 hexadecimal digits"}
 	}
 	data, err := os.ReadFile(w.manifestPath(id))
+	if errors.Is(err, fs.ErrNotExist) && w.cfg.Copy != "" {
+		data, err = os.ReadFile(filepath.Join(w.cfg.Copy, manifestsName, string(id)))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &Error{Kind: ErrNotFound, Op: op, Name: string(id), Hint: "retention may have removed it"}
 	}

@@ -111,7 +111,11 @@ func (w *Workspace) drop(ctx context.Context, ids []ID, live map[Hash]bool) (rem
 	if err := w.tidy(); err != nil {
 		return removed, err
 	}
-	return removed, w.contents.compact(ctx, live)
+	if err := w.contents.compact(ctx, live); err != nil {
+		return removed, err
+	}
+	w.copyOut() // a pack that was rewritten
+	return removed, w.tidyCopy()
 }
 
 // tidy removes lists of ignored paths without a manifest, and temporary files.

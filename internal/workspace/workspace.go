@@ -23,6 +23,12 @@ type Config struct {
 	// Dir is the folder for the snapshots, created if missing. Required. Inside of Root, it
 	// is not part of the workspace.
 	Dir string
+	// Copy, when set, is a folder outside of Root, on any file system, that gets the same files as
+	// Dir. If some of Dir were removed, they are put back from there.
+	Copy string
+	// CopyFailed, when set, is called with the error of a snapshot that could not be stored in Copy;
+	// it is stored in Dir.
+	CopyFailed func(error)
 	// Home is a folder that is refused as a workspace, as are those above it. Zero: the
 	// user's home folder.
 	Home string
@@ -268,6 +274,9 @@ func (w *Workspace) exclusive(ctx context.Context, do func() error) error {
 		return ctx.Err()
 	}
 	defer func() { w.turn <- struct{}{} }()
+	if err := w.putBack(); err != nil {
+		return err
+	}
 	lock, err := os.OpenFile(filepath.Join(w.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return w.storeGone(err)

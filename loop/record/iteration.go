@@ -45,20 +45,6 @@ func (r *Records) LastIterations(ctx context.Context, tree perdure.TreeID, below
 	return iterations(ctx, r.store.Reader(), sqlLastIterations, string(tree), below, limit)
 }
 
-// Salvage reads the iterations and gates of a loop over the connection that
-// writes, which stays open when the files of the database were removed.
-func (r *Records) Salvage(ctx context.Context, tree perdure.TreeID) (its []Iteration, gates []perdure.Gate, err error) {
-	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-		const all = 1 << 30
-		if its, err = iterations(ctx, tx, sqlIterations, string(tree), 0, all); err != nil {
-			return err
-		}
-		gates, err = tx.Gates(ctx, tree)
-		return err
-	})
-	return its, gates, err
-}
-
 func iterations(ctx context.Context, q perdure.Querier, query string, args ...any) ([]Iteration, error) {
 	list := []Iteration{}
 	err := perdure.EachRow(ctx, q, func(row perdure.Row) error {

@@ -15,9 +15,11 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/config/trust"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/storage/heads"
+	"github.com/perdure/perdure/internal/storage/userdir/copies"
 )
 
 // Purpose is what a command needs a store for.
@@ -113,7 +115,7 @@ func (e *Env) Open(ctx context.Context, l *config.Loaded, why Purpose) (*Backend
 		return nil, UsageError("start one with `perdure serve`, or omit --detach",
 			"--detach needs a daemon: none listens on %q", SocketPath(l))
 	case why == Read && !HasStore(l):
-		return nil, NoStore(l)
+		return nil, e.NoStore(l)
 	}
 	return e.openLocal(ctx, l, why)
 }
@@ -140,8 +142,14 @@ func Dial(ctx context.Context, socket string) (*client.Client, error) {
 // is hidden from then on, because its environment holds the keys that agents do not get.
 func (e *Env) OpenDaemon(ctx context.Context, l *config.Loaded, cfg daemon.Config) (*daemon.Daemon, error) {
 	guard.Hide()
+	opened := ""
 	cfg.Creating = func() { e.trustNewStore(l) }
-	return daemon.Open(ctx, cfg)
+	cfg.Replaced = func() { e.trustReplaced(l, opened) }
+	d, err := daemon.Open(ctx, cfg)
+	if err == nil && l.Store == "" {
+		opened, _ = trust.StoreID(l.Dir) // without an ID, it is not trusted after it was replaced
+	}
+	return d, err
 }
 
 func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error) {
@@ -183,7 +191,7 @@ func (e *Env) openTemporary(ctx context.Context, l *config.Loaded, cfg daemon.Co
 		return nil, fmt.Errorf("create temporary store: %w", err)
 	}
 	guard.Hide()
-	cfg.Dir, cfg.Heads, cfg.Models.CacheDir = dir, "", ""
+	cfg.Dir, cfg.Heads, cfg.Copies, cfg.Models.CacheDir = dir, "", "", ""
 	d, err := daemon.Open(ctx, cfg)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -258,9 +266,10 @@ func (b *Backend) Follow(ctx context.Context, follow func(context.Context) error
 // it creates the store if there is none.
 func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do func(*perdure.Store) error) error {
 	if !write && !HasStore(l) {
-		return NoStore(l)
+		return e.NoStore(l)
 	}
-	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv), Creating: func() { e.trustNewStore(l) }}
+	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv),
+		Copies: copies.Root(e.Getenv), Creating: func() { e.trustNewStore(l) }}
 	if l.Store != "" {
 		cfg.Dir = ""
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/storage/heads"
+	"github.com/perdure/perdure/internal/storage/userdir/copies"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/model/price"
 )
@@ -20,7 +21,7 @@ import (
 // server.
 func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
-		Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv),
+		Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv), Copies: copies.Root(e.Getenv),
 		LoopDir: LoopDir(l), LoopHooks: l.Loop.Hooks, HookDir: e.Root(l),
 		Reminders: e.settingPath(l, l.Loop.Reminders),
 		Handoff:   handoffConfig(l),

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/config"
 )
@@ -129,8 +128,3 @@ func HasStore(l *config.Loaded) bool {
 	return false
 }
 
-// NoStore returns the error for a project without a store.
-func NoStore(l *config.Loaded) error {
-	return &perdure.Error{Code: perdure.CodeNotFound, Op: "open store", Msg: "no store in " + l.Dir,
-		Hint: "`perdure run` creates one; change to the project's folder, or set PERDURE_DIR"}
-}

@@ -334,6 +334,13 @@ func (e *Env) trustNewStore(l *config.Loaded) {
 	e.trustErr = e.record(l, func(*trust.Record) {})
 }
 
+// trustReplaced trusts the database that replaced the one with the given ID, if that was trusted.
+func (e *Env) trustReplaced(l *config.Loaded, id string) {
+	if id != "" && e.trustRecord(l).Store == id {
+		e.trustNewStore(l)
+	}
+}
+
 // NoteTrust notes that a new tree runs programs or connects and that its store has no trust
 // record, which a later command needs to continue the tree.
 func (e *Env) NoteTrust(b *Backend, t *perdure.Tree) {

@@ -12,6 +12,9 @@ import (
 // Lock waits until it holds the exclusive lock on f.
 func Lock(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
+// LockShared waits until it holds a shared lock on f.
+func LockShared(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
 // TryLock takes the exclusive lock on f or returns ErrLocked at once.
 func TryLock(f *os.File) error { return try(f, unix.LOCK_EX) }
 

@@ -12,6 +12,9 @@ import (
 // Lock waits until it holds the exclusive lock on f.
 func Lock(f *os.File) error { return lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
+// LockShared waits until it holds a shared lock on f.
+func LockShared(f *os.File) error { return lock(f, 0) }
+
 // TryLock takes the exclusive lock on f or returns ErrLocked at once.
 func TryLock(f *os.File) error { return try(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 

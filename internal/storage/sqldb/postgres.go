@@ -33,11 +33,11 @@ func (db *DB) openPostgres(ctx context.Context) error {
 	if db.conn, err = db.write.Conn(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	if db.read, err = sql.Open("pgx", db.cfg.DSN); err != nil {
+	pool, err := sql.Open("pgx", db.cfg.DSN)
+	if err != nil {
 		return fmt.Errorf("open postgres: %w", err)
 	}
-	db.read.SetMaxOpenConns(readConns)
-	db.read.SetMaxIdleConns(readConns)
+	db.setReading(pool)
 	return nil
 }
 

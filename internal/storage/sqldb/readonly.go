@@ -24,13 +24,12 @@ func (db *DB) openReadOnly(ctx context.Context) error {
 			how = "&vfs=unix-none&_pragma=locking_mode(exclusive)"
 		}
 	}
-	var err error
-	db.read, err = sql.Open(sqliteName, db.sqliteFile()+"?mode=ro&_pragma=query_only(1)&_pragma=temp_store(memory)"+how)
+	pool, err := sql.Open(sqliteName, db.sqliteFile()+"?mode=ro&_pragma=query_only(1)&_pragma=temp_store(memory)"+how)
 	if err != nil {
 		return err
 	}
-	db.read.SetMaxOpenConns(readConns)
-	done, err := db.lastMigration(ctx, db.read.QueryContext)
+	db.setReading(pool)
+	done, err := db.lastMigration(ctx, pool.QueryContext)
 	switch {
 	case err != nil:
 		return err

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -67,15 +68,31 @@ type DB struct {
 	Name  string
 	types *strings.Replacer // of column types and options in migrations
 	cfg   Config
-	read  *sql.DB
 	write *sql.DB
 	conn  *sql.Conn // the writing connection
 	turn  *turnstile
 	pause *turnstile           // of Checkpoint, which has to exclude this process's writer too
 	stmts map[string]*sql.Stmt // of conn
-	reads stmtCache
+
+	reading atomic.Pointer[readPool]
+	files   atomic.Pointer[[]openedFile] // nil on PostgreSQL
+	refused atomic.Bool                  // see Refuse
+	upkeep  sync.Mutex                   // held during checkpoints and copies, which use write and pause
 
 	warming sync.WaitGroup // of the first connection that reads
+}
+
+// readPool has the connections that read, and their statements.
+type readPool struct {
+	db    *sql.DB
+	stmts stmtCache
+}
+
+// setReading makes a pool the one that reads.
+func (db *DB) setReading(pool *sql.DB) {
+	pool.SetMaxOpenConns(readConns)
+	pool.SetMaxIdleConns(readConns)
+	db.reading.Store(&readPool{db: pool})
 }
 
 // Open opens the database and brings its schema up to date. The folder of
@@ -99,6 +116,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err == nil && !cfg.ReadOnly {
 		err = db.turn.markUsed()
 	}
+	if err == nil && !cfg.ReadOnly {
+		err = db.rememberFiles()
+	}
 	if err != nil {
 		return nil, errors.Join(db.classify(err), db.Close())
 	}
@@ -109,7 +129,10 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 func (db *DB) Close() error {
 	var errs []error
 	db.warming.Wait()
-	db.reads.close()
+	reading := db.reading.Load()
+	if reading != nil {
+		reading.stmts.close()
+	}
 	for _, s := range db.stmts {
 		errs = append(errs, s.Close())
 	}
@@ -119,8 +142,8 @@ func (db *DB) Close() error {
 	if db.write != nil {
 		errs = append(errs, db.write.Close())
 	}
-	if db.read != nil {
-		errs = append(errs, db.read.Close())
+	if reading != nil {
+		errs = append(errs, reading.db.Close())
 	}
 	for _, t := range []*turnstile{db.turn, db.pause} {
 		if t != nil {
@@ -133,8 +156,8 @@ func (db *DB) Close() error {
 // Query reads committed state. The statement is prepared once and kept.
 func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
 	var rows *sql.Rows
-	err := db.again(func() error {
-		st, err := db.reads.get(ctx, db.read, db.Text, q) //nolint:sqlclosecheck // kept for the next one
+	err := db.again(func(pool *readPool) error {
+		st, err := pool.stmts.get(ctx, pool.db, db.Text, q) //nolint:sqlclosecheck // kept for the next one
 		if err == nil {
 			rows, err = st.QueryContext(ctx, args...) //nolint:rowserrcheck,sqlclosecheck // by the caller
 		}
@@ -151,8 +174,8 @@ func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	return db.again(func() error {
-		st, err := db.reads.get(ctx, db.read, db.Text, q) //nolint:sqlclosecheck // kept for the next one
+	return db.again(func(pool *readPool) error {
+		st, err := pool.stmts.get(ctx, pool.db, db.Text, q) //nolint:sqlclosecheck // kept for the next one
 		if err != nil {
 			return err
 		}
@@ -161,14 +184,20 @@ func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 }
 
 // again retries read once for each pooled connection that the server may have closed
-// since its last use.
-func (db *DB) again(read func() error) error {
-	err := db.classify(read())
+// since its last use, and if the database was opened anew meanwhile.
+func (db *DB) again(read func(*readPool) error) error {
+	if db.refused.Load() {
+		return ErrRemoved
+	}
+	pool := db.reading.Load()
+	err := db.classify(read(pool))
 	for range readConns {
-		if !errors.Is(err, ErrUnreachable) {
+		now := db.reading.Load()
+		if err == nil || now == pool && !errors.Is(err, ErrUnreachable) {
 			break
 		}
-		err = db.classify(read())
+		pool = now
+		err = db.classify(read(pool))
 	}
 	return err
 }
@@ -179,7 +208,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if db.Name == postgresName {
 		options.Isolation = sql.LevelRepeatableRead
 	}
-	tx, err := db.read.BeginTx(ctx, options)
+	tx, err := db.reading.Load().db.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin read: %w", db.classify(err))
 	}

@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -77,7 +76,7 @@ func (db *DB) connectSQLite(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)+"&vfs="+layer); err != nil {
+	if db.write, err = db.openPool(db.sqliteDSN(false) + "&mode=rw&vfs=" + layer); err != nil {
 		return err
 	}
 	db.write.SetMaxOpenConns(2) // the writer and a checkpoint
@@ -85,11 +84,11 @@ func (db *DB) connectSQLite(ctx context.Context) (err error) {
 		return err
 	}
 	// If the file was removed meanwhile, another connection must not create an empty one.
-	if db.read, err = sql.Open(sqliteName, db.sqliteDSN(true)+"&mode=rw"); err != nil {
+	pool, err := db.openPool(db.sqliteDSN(true) + "&mode=rw")
+	if err != nil {
 		return err
 	}
-	db.read.SetMaxOpenConns(readConns)
-	db.read.SetMaxIdleConns(readConns)
+	db.setReading(pool)
 	if err := db.conn.PingContext(ctx); err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func (db *DB) connectSQLite(ctx context.Context) (err error) {
 // millisecond, while the caller goes on. A failure shows in the first read.
 func (db *DB) warm(ctx context.Context) {
 	var tables int
-	_ = db.read.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables)
+	_ = db.reading.Load().db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables)
 }
 
 func (db *DB) sqliteDSN(readOnly bool) string {
@@ -180,7 +179,9 @@ func kindOf(mode fs.FileMode) string {
 // and the log would grow until a writer has to move all of it during a commit. So the
 // last few pages of a long log are moved while the writers wait for their turn.
 func (db *DB) Checkpoint(ctx context.Context) error {
-	if db.Name != sqliteName {
+	db.upkeep.Lock()
+	defer db.upkeep.Unlock()
+	if db.Name != sqliteName || db.Removed() {
 		return nil
 	}
 	log, done, err := db.checkpoint(ctx, "NOOP")
@@ -212,11 +213,14 @@ func (db *DB) IntegrityCheck(ctx context.Context) ([]string, error) {
 	if db.Name != sqliteName {
 		return nil, nil
 	}
-	faults, err := Collect(ctx, db.read.QueryContext, Column[string], "PRAGMA integrity_check(20)")
+	faults, err := Collect(ctx, db.reading.Load().db.QueryContext, Column[string], "PRAGMA integrity_check(20)")
 	return slices.DeleteFunc(faults, func(s string) bool { return s == "ok" }), db.classify(err)
 }
 
 func classifySQLite(err error) error {
+	if errors.Is(err, ErrRemoved) {
+		return err
+	}
 	var se *sqlite.Error
 	if !errors.As(err, &se) {
 		return err

@@ -31,6 +31,10 @@ func (db *DB) Begin(ctx context.Context) (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db.Removed() {
+		db.turn.leave()
+		return nil, fmt.Errorf("begin: %w", ErrRemoved)
+	}
 	tx := &Tx{db: db, Alone: alone}
 	err = tx.begin(ctx)
 	if err != nil && db.lost(ctx) {

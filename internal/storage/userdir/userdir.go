@@ -1,5 +1,3 @@
-// Package userdir finds the folders in which perdure keeps the user's own files, as in the
-// XDG Base Directory Specification: outside of every project.
 package userdir
 
 import (
