@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/internal/text/resettime"
 	"github.com/perdure/perdure/model"
 )
@@ -45,6 +46,8 @@ func signs() []sign {
 			"insufficient_quota", "quota exceeded", "exceeded your current quota", "credit balance", "billing",
 			"payment required",
 			"out of credits", "insufficient credit", "exhausted your daily quota", "terminalquotaerror",
+			"out of extra usage", "extra usage is required", "organization has been disabled",
+			"organization has disabled", "organisation has been disabled",
 		}},
 		{agent.KindRateLimit, []string{
 			"usage limit", "limit reached", "hit your limit", "rate limit", "rate_limit", "too many requests",
@@ -102,6 +105,8 @@ func kindOf(lower string, status int) agent.Kind {
 	list := signs()
 	if i := slices.IndexFunc(list, func(s sign) bool { return containsAny(lower, s.texts) }); i >= 0 {
 		said = list[i].kind
+	} else if reUsed().MatchString(lower) {
+		said = agent.KindRateLimit
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -126,6 +131,35 @@ func kindOf(lower string, status int) agent.Kind {
 		return agent.KindInvalid
 	}
 	return said
+}
+
+// The words of limits of subscriptions: "You've hit your session limit", "your weekly Opus limit", "Opus
+// weekly limit reached", "Claude AI usage limit reached".
+const (
+	usedLimit = `(?:you(?:['’]ve| have)\s+(?:hit|reached|exceeded)\s+your\s+(?:[\w.-]+\s+){0,4}limit\b` +
+		`|(?:claude\s+(?:ai\s+)?)?(?:session|weekly|monthly|daily|usage|opus|sonnet|\d+[- ]hour)\s+` +
+		`(?:(?:session|weekly|usage)\s+)?limit\s+(?:has been\s+)?reached\b)`
+	usedExtra = `you(?:['’]re| are)\s+out\s+of\s+extra\s+usage\b`
+)
+
+var (
+	reUsed = lazyregexp.New(usedLimit)
+	// reLimitLine is a line that says nothing else: other programs speak of limits, too.
+	reLimitLine = lazyregexp.New(`(?i)^\W*(?:error:\s*)?(?:` + usedLimit + `|` + usedExtra + `)[^{}]{0,160}$`)
+)
+
+// maxLimitLines is how many of the last lines of a plain program are searched for a limit.
+const maxLimitLines = 5
+
+// limitLine returns the line with which a vendor's agent reports a used-up limit, of the last lines of
+// its output; "" without one.
+func limitLine(lines []string) string {
+	for _, line := range slices.Backward(lines[max(0, len(lines)-maxLimitLines):]) {
+		if line = strings.TrimSpace(stripColour(line)); reLimitLine().MatchString(line) {
+			return line
+		}
+	}
+	return ""
 }
 
 // mentionsModel recognises "The model `x` does not exist" and the like.

@@ -40,6 +40,16 @@ func TestClassify(t *testing.T) {
 			27*time.Hour + 5*time.Minute},
 		{"You've hit your limit · resets 3pm", 0, agent.KindRateLimit, 3 * time.Hour},
 		{"You've hit your limit · resets at 11:30am", 0, agent.KindRateLimit, 23*time.Hour + 30*time.Minute},
+		{"You've hit your session limit · resets 11:30pm (UTC)", 0, agent.KindRateLimit, 11*time.Hour + 30*time.Minute},
+		{"You’ve hit your weekly limit · resets Nov 22, 3pm (Etc/UTC)", 0, agent.KindRateLimit, 51 * time.Hour},
+		{"You've hit your Opus limit · resets 3pm (UTC)", 0, agent.KindRateLimit, 3 * time.Hour},
+		{"Opus weekly limit reached ∙ resets Nov 21 at 1pm (UTC)", 0, agent.KindRateLimit, 25 * time.Hour},
+		{"5-hour limit reached ∙ resets 3pm", 0, agent.KindRateLimit, 3 * time.Hour},
+		{"You're out of extra usage · resets 3pm (UTC)", 0, agent.KindRateLimit, 3 * time.Hour},
+		{"You're out of extra usage", 0, agent.KindQuota, 0},
+		{"This organization has been disabled.", 403, agent.KindQuota, 0},
+		{"Your organization has disabled Claude subscription access", 403, agent.KindQuota, 0},
+		{"the function hit its recursion limit", 0, agent.KindFailed, 0},
 		{"Claude AI usage limit reached|1795183200", 0, agent.KindRateLimit, 2 * time.Hour},
 		{"rate limit, resets 2026-11-20T12:30:00Z", 0, agent.KindRateLimit, 30 * time.Minute},
 		{"rate limit, retry after 20", 0, agent.KindRateLimit, 20 * time.Second},
@@ -73,6 +83,29 @@ func TestClassify(t *testing.T) {
 	long := command.Classify("\x1b[91mkey sk-abcdefghijklmnopqrstuvwx\x1b[0m\n"+strings.Repeat("é", 1000), 0, testNow())
 	if !strings.HasPrefix(long.Msg, "key [redacted] é") || len(long.Msg) > 700 || !utf8.ValidString(long.Msg) {
 		t.Errorf("message %q", long.Msg)
+	}
+}
+
+// A script that starts a vendor's agent and ends with its exact words about a limit waits too; a program
+// that only mentions limits does not.
+func TestLimitBehindAScript(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]agent.Kind{
+		"You've hit your session limit · resets 3pm (UTC)\n":                   agent.KindRateLimit,
+		"working\nClaude AI usage limit reached|1795183200\n":                  agent.KindRateLimit,
+		"\x1b[31m■ You've hit your usage limit. Try again in 2 days.\x1b[0m\n": agent.KindRateLimit,
+		"Opus weekly limit reached ∙ resets 3pm\ndone\n":                       agent.KindRateLimit,
+		"expected \"You've hit your session limit\", got \"ok\"\n":             agent.KindFailed,
+		"FAIL: weekly limit reached is not shown\n":                            agent.KindFailed,
+		"rate limit test failed\n":                                             agent.KindFailed,
+	} {
+		for _, rec := range []command.Recorded{{Stdout: text}, {Stderr: text}} {
+			rec.Exit, rec.Now = 1, testNow()
+			_, res, err := command.Replay(t.Context(), rec)
+			if o := outlineOf(res, err); o.Kind != want {
+				t.Errorf("%q: %s, want %s", text, o.Kind, want)
+			}
+		}
 	}
 }
 

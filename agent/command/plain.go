@@ -65,5 +65,12 @@ func (p *plainParser) finish(exit int) {
 		p.rec.over = true
 		return
 	}
+	// A script that starts the agent of a vendor ends with its status and its words.
+	for _, lines := range [][]string{p.said, strings.Split(strings.TrimSpace(end), "\n")} {
+		if line := limitLine(lines); line != "" {
+			p.rec.bad(line, 0)
+			return
+		}
+	}
 	p.rec.fault = &agent.Error{Kind: agent.KindFailed, Msg: message(errorLine(p.said))}
 }

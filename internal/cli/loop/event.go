@@ -120,7 +120,7 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventReverted:
 		return fmt.Sprintf("iteration %d: undone: %s", d.Iteration, c.Err.Safe(d.Why))
 	case loop.EventWaiting:
-		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
+		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, localDay(d.Until, time.Now()), c.Err.Safe(d.Why))
 	case loop.EventAgentError, loop.EventWarning:
 		text := d.where() + c.Err.Safe(d.Message)
 		if d.Retry > 0 {
@@ -221,7 +221,7 @@ func denied(d *eventData) string {
 func agentWaits(d *eventData) string {
 	text := d.where() + d.Agent + " waits"
 	if d.Until != "" {
-		text += " until " + local(d.Until)
+		text += " until " + localDay(d.Until, time.Now())
 	}
 	switch {
 	case d.Attempt > 0 && d.Of > 0:
@@ -297,10 +297,14 @@ func committed(d *eventData) string {
 	return d.where() + text
 }
 
-func local(text string) string {
+// localDay returns a time with its date, unless it is on the day of now.
+func localDay(text string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return text
+	case t.Local().Format(time.DateOnly) == now.Local().Format(time.DateOnly):
+		return t.Local().Format(time.TimeOnly)
 	}
-	return t.Local().Format(time.TimeOnly)
+	return t.Local().Format(time.DateTime)
 }

@@ -1,6 +1,9 @@
 package loop
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestEventTexts: a denied call, a wait of the agent and a diagnosis in one line each.
 func TestEventTexts(t *testing.T) {
@@ -13,7 +16,7 @@ func TestEventTexts(t *testing.T) {
 			"iteration 1: denied by the agent's permissions: go vet ./... (do so)"},
 		{denied(&eventData{Iteration: 2, Target: "curl x"}), "iteration 2: denied by the agent's permissions: curl x"},
 		{agentWaits(&eventData{Iteration: 1, Agent: "claude", Attempt: 2, Of: 3, Until: until, Message: "overloaded"}),
-			"iteration 1: claude waits until " + local(until) + ", retry 2 of 3: overloaded"},
+			"iteration 1: claude waits until " + localDay(until, time.Now()) + ", retry 2 of 3: overloaded"},
 		{agentWaits(&eventData{Iteration: 1, Agent: "gemini", Attempt: 2, Message: "429"}),
 			"iteration 1: gemini waits, retry 2: 429"},
 		{diagnosed(&eventData{Iteration: 3, Diagnosis: "reward_hacking", Why: "1 test removed"}),

@@ -24,7 +24,7 @@ var (
 	// "try again at Nov 21st, 2026 3:05 PM", "resets at 3:05 PM", "resets 3pm (Europe/Berlin)"
 	reAt = lazyregexp.New(`(?i)\b(?:again|resets?|available)\s+(?:at\s+)?(?:([A-Z][a-z]{2})[a-z]*\s+(\d{1,` +
 		`2})(?:st|nd|rd|th)?,?\s+(?:(\d{4}),?\s+)?(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b` +
-		`(?:\s*\(?([A-Z][A-Za-z]+(?:/[A-Za-z_]+)*)\)?)?`)
+		`(?:\s*\(?([A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]+)*)\)?)?`)
 	// "resets 2026-11-21T15:05:00Z", "regain access on 2026-11-21 at 15:05 UTC"; without a zone it is UTC
 	reStamp = lazyregexp.New(`(\d{4}-\d\d-\d\d)(?:T|\s+(?:at\s+)?)(\d\d:\d\d)(:\d\d)?(?:\.\d+)?\s*` +
 		`(Z|[+-]\d\d:\d\d)?`)
