@@ -22,7 +22,7 @@ func TestLoopStoreRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newLoopPlace(t)
-			said, status := w.loopWith(`echo turn >> "$LOG"; case $(wc -l < "$LOG") in *2) perdure var set --scope global kept yes; sleep 2; `+
+			said, status := w.loopWith(`echo turn >> "$LOG"; case $(wc -l < "$LOG") in *2) perdure var set --scope global kept yes; `+
 				remove+`;; *3) echo pass > tests/b;; esac`, "", "LOG="+w.beside("log"))
 			switch name {
 			case "workspace":
@@ -61,7 +61,8 @@ func TestLoopKilledWhileStoreIsPutBack(t *testing.T) {
 	}
 	list := filepath.Join(t.TempDir(), "failpoints")
 	_, said, status := start(t, "PERDURE_FAILPOINT_LIST="+list)
-	wantSaid(t, said, status, 0, "untracked files (", "they were put back", "completed: the check passes after iteration 3")
+	wantSaid(t, said, status, 0, "untracked files (", "they were put back",
+		"completed: the check passes after iteration 3")
 	points := passages(t, list)
 	for _, point := range []string{"store.removed", "store.put_back.copied", "copies.files_put_back", "copies.replaced",
 		"store.put_back.placed", "sqldb.reopen", "store.put_back.opened", "store.put_back.locked"} {

@@ -86,7 +86,8 @@ func TestLoopSurvivesRemovalOfItsStore(t *testing.T) {
 
 // otherStore makes a store without rows in a folder.
 func otherStore(dir string) error {
-	return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "perdure.db"), []byte("not a database"), 0o600))
+	path := filepath.Join(dir, "perdure.db")
+	return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte("not a database"), 0o600))
 }
 
 func removeSnapshots(dir string) error {

@@ -127,4 +127,3 @@ func HasStore(l *config.Loaded) bool {
 	}
 	return false
 }
-
