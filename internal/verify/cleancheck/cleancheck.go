@@ -1,7 +1,6 @@
 package cleancheck
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -253,26 +252,12 @@ type outcome struct {
 func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Report, change func(at *Place) error,
 	beside []workspace.Excluded) (*outcome, error) {
 	began := time.Now()
-	at, err := newPlace(cmp.Or(s.Temp, os.TempDir()), s.Files.Root())
+	at, err := s.makeCopy(ctx, of, beside)
 	if err != nil {
-		return nil, &copyError{err}
-	}
-	defer func() { _ = at.Close() }() // the next check removes what is left
-	if err := s.prepareHome(ctx, at); err != nil {
-		return nil, &copyError{err}
-	}
-	copied, err := s.Files.CopyTo(ctx, of, at.Root, nil)
-	if err != nil && !errors.Is(err, workspace.ErrDiskFull) {
 		return nil, err
 	}
-	var bytes int64
-	if err == nil {
-		err = s.relink(ctx, of, at)
-	}
-	if err == nil {
-		bytes, err = Bring(ctx, s.Files.Root(), at.Root, beside)
-	}
-	if err == nil && change != nil {
+	defer func() { _ = at.Close() }() // the next check removes what is left
+	if change != nil {
 		err = change(at)
 	}
 	if ctx.Err() != nil {
@@ -280,9 +265,6 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 	}
 	if err != nil {
 		return nil, &copyError{err}
-	}
-	if s.v.Runs == 0 {
-		s.v.Copied, s.v.Bytes = copied.Files+len(beside), copied.Bytes+bytes
 	}
 	s.v.CopyMS += time.Since(began).Milliseconds()
 	failpoint.Hit("sealed.copied")
