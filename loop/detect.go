@@ -40,7 +40,7 @@ func warned(last []record.Iteration) string {
 		return ""
 	}
 	o, _ := state.ReadOutcome(&last[at]) // one that cannot be read says nothing
-	return regression.Warned(o.Findings)
+	return regression.Warned(o.Findings) + survived(o.NewTests)
 }
 
 // look is what shows in a snapshot.

@@ -138,7 +138,12 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.usage(ctx, out); err != nil {
 		return "", err
 	}
-	rate(out, report, diff, r.ratedMetrics(out.Metrics))
+	trying := time.Now()
+	if err := r.tryNewTests(ctx, out, report, changes); err != nil {
+		return "", err
+	}
+	began = began.Add(time.Since(trying)) // it has a limit of its own
+	rate(out, withoutSurvivors(report, out.NewTests), diff, r.ratedMetrics(out.Metrics))
 	scored := time.Now()
 	if err := r.score(ctx, out); err != nil {
 		return "", err
@@ -153,7 +158,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out.Sight, out.Denied, out.Unpermitted = t.Sight, t.Denied, t.Unpermitted
 	out.Handoff = r.endHandoff(ctx, out, changes)
 	out.Times = state.Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
-		Engine: time.Since(began).Milliseconds() - t.HooksMS, CleanCopy: out.Times.CleanCopy}
+		Engine: time.Since(began).Milliseconds() - t.HooksMS, CleanCopy: out.Times.CleanCopy, Mutations: out.Times.Mutations}
 	if t.Metrics != nil {
 		out.Times.Metrics = t.Metrics.TookMS
 	}

@@ -78,6 +78,8 @@ type Loop struct {
 	// an iteration; more causes a warning. 0: no limit.
 	DetectionBudget time.Duration
 	OverheadPercent float64
+	// MutationPercent is the share of an iteration for the trials of new tests. 0: none.
+	MutationPercent float64
 	// Chains are agents with their fallbacks, by the type of task; see defaultChain.
 	// They exist in the file only.
 	Chains map[string][]string
@@ -171,6 +173,10 @@ func loopSettings(c *Config) []setting {
 		{key: "loop.max_overhead_percent", at: &c.Loop.OverheadPercent, value: "PERCENT", def: "10", none: true,
 			check: atMost(1000),
 			help:  "time added to agent and check beyond which a warning is given, or none"},
+		{key: "loop.mutation_percent", at: &c.Loop.MutationPercent, value: "PERCENT", def: "20", none: true,
+			check: atMost(1000),
+			acts:  func(text string) string { return weakensUnless(text, func(x float64) bool { return x >= 20 }) },
+			help:  "time for mutations that new tests have to notice, of agent and check and at most 10s, or none"},
 		{key: "loop.notify.command", at: &c.Loop.NotifyCommand, value: "COMMAND", acts: acts(effectRuns),
 			help: "command that receives gates, loops that need attention and their end as JSON on standard input"},
 		{key: "loop.notify.webhook", at: &c.Loop.NotifyWebhook, value: "URL",

@@ -4,5 +4,7 @@
 // Package evidence runs detection over the files that changed between two snapshots,
 // and decides together with the test results which findings count. Package cleancheck
 // then repeats a check that passed in a clean copy of the work, and with the tests of
-// the baseline. Package machine records what the check uses outside of the workspace.
+// the baseline. Package mutate finds small changes of code, and package trial runs the
+// new tests of an iteration against them. Package machine records what the check uses
+// outside of the workspace.
 package verify

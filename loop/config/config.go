@@ -32,6 +32,7 @@ const (
 	DefaultMaxRetries       = 3
 	DefaultQualityThreshold = 70
 	DefaultStuckAfter       = 3
+	DefaultMutationPercent  = 20
 )
 
 // Limits of [Config].
@@ -40,6 +41,7 @@ const (
 	MaxIterationsCap = 10_000
 	MaxCommandBytes  = 64 << 10
 	MaxEnv           = 100
+	MaxMutationTime  = 10 * time.Second
 	maxBudgetUSD     = 1_000_000
 	maxModelBytes    = 200
 )
@@ -185,6 +187,9 @@ type Config struct {
 	// and check; more is a warning. 0: the defaults of [hook.Config]; negative: any.
 	DetectionBudget time.Duration `json:"detection_budget,omitempty"`
 	OverheadPercent float64       `json:"overhead_percent,omitempty"`
+	// MutationPercent is how much of the time of agent and check the trials of new tests may take,
+	// and at most [MaxMutationTime]. 0: [DefaultMutationPercent]; negative: new tests are not tried.
+	MutationPercent float64 `json:"mutation_percent,omitempty"`
 	// Given names the fields that were given explicitly, as in JSON: settings do
 	// not change them when the loop is resumed. Nil: all of them were.
 	Given []string `json:"given,omitzero"`
@@ -221,6 +226,7 @@ func (c Config) WithDefaults() Config {
 	c.Approver = cmp.Or(c.Approver, perdure.ApproverTerminal)
 	c.SetDefaults()
 	c.OverheadPercent = cmp.Or(c.OverheadPercent, hook.DefaultOverheadPercent)
+	c.MutationPercent = cmp.Or(c.MutationPercent, DefaultMutationPercent)
 	return c
 }
 
@@ -289,6 +295,7 @@ func (c *Config) validate() error {
 		"the budgets are %v USD and %d tokens, must be at least 0 (no limit) and at most %d USD",
 		c.BudgetUSD, c.BudgetTokens, maxBudgetUSD)
 	p.check(!math.IsNaN(c.OverheadPercent), "overhead_percent is NaN, must be a number")
+	p.check(!math.IsNaN(c.MutationPercent), "mutation_percent is NaN, must be a number")
 	p.check(slices.Contains([]Selection{HighestQualityVerified, HighestQuality, MostRecentAboveThreshold}, c.Selection),
 		"selection is %q, must be one of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality,
 		MostRecentAboveThreshold)

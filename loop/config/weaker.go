@@ -31,6 +31,8 @@ func weaker(field string, old, next *Config) bool {
 			DetectionAggressive)
 	case "detection_rules":
 		return weakerRules(&old.Rules, &next.Rules, detect.Mode(old.Detection))
+	case "mutation_percent":
+		return next.MutationPercent < old.MutationPercent
 	case "sealed":
 		return lower(next.Sealed, old.Sealed, SealOff, SealCompletion, SealAlways)
 	case "sealed_setup":

@@ -153,7 +153,7 @@ func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries",
 		"quality_threshold", "gate_timeout", "approver", "plain", "keep_last", "commit", "sealed",
 		"sealed_setup", "require_verification", "retry_critical", "env", "permission", "meter", "detection_budget",
-		"overhead_percent", "detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky",
+		"overhead_percent", "mutation_percent", "detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky",
 		"reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types", "lint",
 		"metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
@@ -178,8 +178,10 @@ func literal(c *config.Config) {
 			*n = -1
 		}
 	}
-	if c.OverheadPercent == 0 {
-		c.OverheadPercent = -1
+	for _, x := range []*float64{&c.OverheadPercent, &c.MutationPercent} {
+		if *x == 0 {
+			*x = -1
+		}
 	}
 	const none = 1e-6 // percent
 	for _, x := range []*float64{&c.CoverageThreshold, &c.SensitiveThreshold} {

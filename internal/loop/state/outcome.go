@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/internal/verify/trial"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -83,6 +84,8 @@ type Outcome struct {
 	CostUSD      *float64 `json:"cost_usd,omitempty"`
 	Measured
 	Times Times `json:"times"`
+	// NewTests are the trials of the tests that the iteration added or changed.
+	NewTests []trial.Trial `json:"new_tests,omitempty"`
 	// Warnings list exceeded time limits and files that snapshots do not contain.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -105,8 +108,10 @@ type Times struct {
 	Snapshot int64 `json:"snapshot_ms"`
 	Hooks    int64 `json:"hooks_ms"`
 	// Metrics is the time of the commands that measure metrics, CleanCopy that of the
-	// clean-copy check, and Engine that of everything else.
+	// clean-copy check, Mutations that of the trials of new tests, and Engine that of everything
+	// else.
 	Metrics   int64 `json:"metrics_ms,omitempty"`
+	Mutations int64 `json:"mutations_ms,omitempty"`
 	CleanCopy int64 `json:"sealed_ms,omitempty"`
 	Engine    int64 `json:"engine_ms"`
 }
@@ -145,7 +150,7 @@ func (o *Outcome) Row(status record.IterationStatus, task perdure.TaskID) (*reco
 	}
 	if len(raw) > record.MaxIterationBytes { // lists of long names
 		small := *o
-		small.Artifacts, small.Diff = nil, nil
+		small.Artifacts, small.Diff, small.NewTests = nil, nil, nil
 		if raw, err = json.Marshal(&small); err != nil {
 			return nil, err
 		}

@@ -389,6 +389,7 @@ func (s *Summary) charts() []*chart {
 		{"check", "check", mean(func(t *state.Times) int64 { return t.Check })},
 		{"metrics", "metrics", mean(func(t *state.Times) int64 { return t.Metrics })},
 		{"sealed", "clean copies", mean(func(t *state.Times) int64 { return t.CleanCopy })},
+		{"mutations", "mutations", mean(func(t *state.Times) int64 { return t.Mutations })},
 		{"snapshot", "snapshots", mean(func(t *state.Times) int64 { return t.Snapshot })},
 		{"hooks", "hooks", mean(func(t *state.Times) int64 { return t.Hooks })},
 		{"engine", "engine", mean(func(t *state.Times) int64 { return t.Engine })},

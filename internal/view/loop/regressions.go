@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/verify/trial"
 )
 
 // Bounds of the list of regressions.
@@ -60,26 +61,35 @@ func (s *Summary) warns(o *state.Outcome) []detect.Finding {
 		func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })
 }
 
-// signLines are the findings of the last iteration that only warn, a line each.
+// signLines are the new tests of the last iteration that survived, and its findings that only warn, a
+// line each.
 func (s *Summary) signLines() []string {
+	if s.last == nil {
+		return nil
+	}
 	var lines []string
+	for _, text := range trial.Survivors(s.last.NewTests) {
+		lines = append(lines, oneLine(text, maxText))
+	}
+	from := len(lines)
 	for i := range s.noted[:min(len(s.noted), maxNoted)] {
 		f := &s.noted[i]
 		lines = append(lines, oneLine(fmt.Sprintf("%s [%s, confidence %.0f %%, %s]", f.Summary(), f.Pattern,
 			100*f.Confidence, f.Fingerprint()), maxText))
 	}
-	if more := len(s.noted) - len(lines); more > 0 {
+	if more := len(s.noted) - (len(lines) - from); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return lines
 }
 
 func (s *Summary) signs(c *screen) {
-	if len(s.noted) == 0 {
+	lines := s.signLines()
+	if len(lines) == 0 {
 		return
 	}
 	c.line("%s", c.Bold(fmt.Sprintf("Warnings of iteration %d, not counted as regressions:", s.last.Iteration)))
-	for _, text := range s.signLines() {
+	for _, text := range lines {
 		c.line("  %s", oneLine(text, 2*c.Width))
 	}
 }

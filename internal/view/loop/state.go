@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/verify/trial"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -171,7 +172,9 @@ type Iteration struct {
 	Output     int64        `json:"output_tokens,omitempty"`
 	CostUSD    *float64     `json:"cost_usd,omitempty"`
 	state.Measured
-	Times *state.Times `json:"times,omitempty"`
+	// NewTests are the trials of the tests that the iteration added or changed.
+	NewTests []trial.Trial `json:"new_tests,omitempty"`
+	Times    *state.Times  `json:"times,omitempty"`
 }
 
 // Choice is the iteration that was chosen, or would be now.

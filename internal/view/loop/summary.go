@@ -340,7 +340,7 @@ func (s *Summary) times() (t state.Times) {
 // added sums up what two iterations took.
 func added(t, u state.Times) state.Times {
 	return state.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics,
-		CleanCopy: t.CleanCopy + u.CleanCopy, Snapshot: t.Snapshot + u.Snapshot,
+		CleanCopy: t.CleanCopy + u.CleanCopy, Mutations: t.Mutations + u.Mutations, Snapshot: t.Snapshot + u.Snapshot,
 		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
 }
 

@@ -556,6 +556,9 @@ func timesText(t state.Times) string {
 	if t.CleanCopy > 0 {
 		metrics += ", clean copies " + milliseconds(t.CleanCopy)
 	}
+	if t.Mutations > 0 {
+		metrics += ", mutations " + milliseconds(t.Mutations)
+	}
 	return fmt.Sprintf("agent %s, check %s%s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent),
 		milliseconds(t.Check), metrics, milliseconds(t.Snapshot),
 		milliseconds(t.Hooks), milliseconds(t.Engine))
