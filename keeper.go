@@ -357,6 +357,23 @@ func (k *keeper) place(ctx context.Context) error {
 	return r.Write(k.folder)
 }
 
+// forget removes the copies of the loops that were removed from the store.
+func (k *keeper) forget(trees []PrunedTree) error {
+	if k == nil {
+		return nil
+	}
+	var errs []error
+	for _, t := range trees {
+		_, digits, _ := strings.Cut(string(t.ID), "-")
+		loops, err := filepath.Glob(filepath.Join(k.folder, copies.FilesName, "loops", "*-"+digits))
+		errs = append(errs, err)
+		for _, dir := range loops {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	return wrap("remove copies", errors.Join(errs...))
+}
+
 // lockSessions locks the files of the open sessions anew, if they were removed.
 func (s *Store) lockSessions() error {
 	s.mu.Lock()

@@ -130,7 +130,7 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 		return report, err
 	}
 	if !req.DryRun {
-		if err := errors.Join(s.sweepRows(ctx), s.sweepSessions(ctx)); err != nil {
+		if err := errors.Join(s.sweepRows(ctx), s.sweepSessions(ctx), s.keeper.forget(report.Trees)); err != nil {
 			return report, err
 		}
 	}

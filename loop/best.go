@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/perdure/perdure"
@@ -236,6 +237,11 @@ func (r *run) settle(ctx context.Context) error {
 		}
 	}
 	r.sweep(ctx, 0)
+	if dir := r.e.copyDir(&r.l.Tree); dir != "" && r.loop.Status == record.Aborted {
+		if err := os.RemoveAll(dir); err != nil {
+			r.e.cfg.Logger.Warn("copies of loop not removed", "tree_id", string(r.l.Tree.ID), "error", err)
+		}
+	}
 	switch r.loop.Status {
 	case record.Completed:
 		return r.l.Complete(ctx, perdure.Result{Text: r.summary()})

@@ -21,9 +21,9 @@ func (a *app) newRestoreCommand() *cobra.Command {
 		Use:   "restore",
 		Short: "Put back a removed store from its copy",
 		Long: "Put back the store of the project, with the snapshots of its loops, from the copy in the user's state " +
-			"folder. While a loop works, it keeps that copy, and puts a store back by itself if a program such as `git clean -fdx` " +
-			"removes it. This command is for a loop that was killed before it could do that. An existing store is not " +
-			"replaced. `perdure loop resume LOOP` then continues the loop.",
+			"folder. While a loop works, it keeps that copy, and puts a store back by itself if a program such as " +
+			"`git clean -fdx` removes it. This command is for a loop that was killed before it could do that. An existing " +
+			"store is not replaced. `perdure loop resume LOOP` then continues the loop.",
 		Example: "perdure restore\n perdure restore --copy ~/.local/state/perdure/copies/0f1e2d3c",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),

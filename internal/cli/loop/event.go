@@ -120,7 +120,8 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventReverted:
 		return fmt.Sprintf("iteration %d: undone: %s", d.Iteration, c.Err.Safe(d.Why))
 	case loop.EventWaiting:
-		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, localDay(d.Until, time.Now()), c.Err.Safe(d.Why))
+		until := localDay(d.Until, time.Now())
+		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, until, c.Err.Safe(d.Why))
 	case loop.EventAgentError, loop.EventWarning:
 		text := d.where() + c.Err.Safe(d.Message)
 		if d.Retry > 0 {
