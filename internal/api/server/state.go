@@ -47,11 +47,17 @@ func (s *server) ref(r *request) (perdure.StateRef, error) {
 	return ref, err
 }
 
-// change reads the state and the body of a change.
+// change reads the state and the body of a change. Final of a loop is refused: it would complete the
+// loop without its check.
 func (s *server) change(r *request, body any, limit int64) (perdure.StateRef, error) {
 	ref, err := s.ref(r)
 	if err != nil {
 		return ref, err
+	}
+	if ref.Scope == perdure.ScopeTree && r.PathValue("name") == perdure.VarFinal {
+		if err := s.refuseLoop(r.Context(), "set Final", ref.Tree); err != nil {
+			return ref, err
+		}
 	}
 	return ref, r.bodyUpTo(body, limit)
 }
