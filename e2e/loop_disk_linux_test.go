@@ -12,6 +12,7 @@ import (
 // depend on the number of the turn. "left N" fills the disk up to N KiB.
 const loopDisk = `
 mount -o remount,size=8m none "$PWD" || exit 77
+export XDG_STATE_HOME="$PWD/state" PERDURE_DIR="$PWD/p/.perdure"; mkdir p; cd p
 mkdir tests; echo pass > tests/a; echo fail > tests/b
 cat > check.sh <<'CHECK'
 cat noise

@@ -34,8 +34,11 @@ func (db *DB) rememberFiles() error {
 		return nil
 	}
 	var files []openedFile
-	path := db.cfg.Path
-	for _, name := range []string{path, path + "-wal", path + "-shm", db.turn.main.Name(), db.turn.next.Name()} {
+	path, err := filepath.EvalSymlinks(db.cfg.Path) // SQLite names the other files after the target
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRemoved, err)
+	}
+	for _, name := range []string{db.cfg.Path, path + "-wal", path + "-shm", db.turn.main.Name(), db.turn.next.Name()} {
 		info, err := os.Stat(name)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrRemoved, err)

@@ -48,7 +48,7 @@ func TestHiddenState(t *testing.T) {
 		"home":     "[ -e ~/mark ]",
 		"config":   `[ -e "${XDG_CONFIG_HOME:-$HOME/.config}/mark" ]`,
 		"cache":    `[ -e "${XDG_CACHE_HOME:-$HOME/.cache}/mark" ]`,
-		"variable": `[ "$LD_AUDIT$NODE_OPTIONS$PYTHONPATH$HIDDEN" ]`,
+		"variable": `[ "$LD_AUDIT$HIDDEN" ] || printenv | grep -e '^NODE_OPTIONS=.*size=100' -e '^PYTHONPATH=.*/x\>'`,
 		"go cache": `[ -e "$GOCACHE/mark" ]`,
 		"temp":     `[ -e "$MARKED/mark" ] || [ -e "$TMPDIR/mark" ]`,
 	} {
