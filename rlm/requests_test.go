@@ -116,21 +116,21 @@ func TestBudgetOfRequests(t *testing.T) {
 }
 
 // TestLongAnswersAreCut: a server that ignores the limit of the answer is not read further,
-// and what was read counts.
+// and what was read counts, as a partial answer.
 func TestLongAnswersAreCut(t *testing.T) {
 	t.Parallel()
 	_, ms := endpoint(t, `replies: [{text: "word ", size: 1000000, usage: {omit: true}}]`)
 	b := newBench(t, ms)
 	tree := b.launch("Read.", "", M{"model": "openai:m", "answer_tokens": 100})
 	got, root := b.finish(tree.ID, 1)
-	if limit := model.MostAnswerBytes(100); got.State != perdure.Completed || len(root.Result) > limit ||
+	if limit := model.MostAnswerBytes(100); got.State != perdure.Partial || len(root.Result) > limit ||
 		len(root.Result) < limit-10 {
 		t.Errorf("tree is %s with %d bytes, the limit is %d", got.State, len(root.Result), limit)
 	}
 	if u := b.usage(tree.ID); u.OutputTokens != model.EstimateTokens(len(root.Result)) {
 		t.Errorf("usage %+v of %d bytes", u, len(root.Result))
 	}
-	if d := data(t, &root); len(d.Notes) != 1 ||
+	if d := data(t, &root); len(d.Notes) != 2 ||
 		d.Notes[0] != "the server ignores the limit of 100 tokens for answers; the answer was cut" {
 		t.Errorf("notes are %q", d.Notes)
 	}

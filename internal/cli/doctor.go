@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/internal/storage/userdir/copies"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/rlm"
 )
@@ -88,7 +89,7 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 	checks = append(checks, settings, checkFolder(l))
 	if l.Exists {
 		checks = append(checks, a.checkTrust(cmd))
-		checks = append(checks, checkDisk(l.Dir), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
+		checks = append(checks, checkDisk(l.Dir, copies.Root(a.Getenv)), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
 	}
 	if env.HasStore(l) {
 		checks = append(checks, a.checkStore(cmd.Context(), l), a.checkLog(cmd.Context(), l))
@@ -144,7 +145,8 @@ func (a *app) checkTrust(cmd *cobra.Command) diagnosis {
 // leastFree is the free space below which the check fails.
 const leastFree = 256 << 20
 
-func checkDisk(dir string) diagnosis {
+// checkDisk reports the free space, and what the copies of loops take in the folder kept.
+func checkDisk(dir, kept string) diagnosis {
 	kind, free, err := diskOf(dir)
 	if err != nil {
 		return failedCheck("disk", err)
@@ -155,6 +157,9 @@ func checkDisk(dir string) diagnosis {
 	}
 	if !c.OK {
 		c.Detail += "; free some space: runs fail when the disk is full"
+	}
+	if size := copies.Size(kept); size > 0 {
+		c.Detail += fmt.Sprintf("; copies of stores take %s in %s", human.Size(size), kept)
 	}
 	return c
 }
