@@ -15,11 +15,22 @@ import (
 
 // changed is what an iteration changed in one file.
 type changed struct {
-	source string // the text now
+	before, source string // the text before and now
 	// tests are the names of tests that are new or whose body is another one.
 	tests map[string]bool
-	// mutations are those of the changed lines.
-	mutations []mutate.Mutation
+}
+
+// mutations returns those of the changed lines.
+func (f *changed) mutations(path string) []mutate.Mutation {
+	lines := diff.Compare([]byte(f.before), []byte(f.source))
+	if lines == nil {
+		return nil
+	}
+	isNew := make([]bool, strings.Count(f.source, "\n")+2) // looked up for each token
+	for line := range isNew {
+		isNew[line] = !lines.Same(line)
+	}
+	return mutate.Find(path, f.source, func(line int) bool { return isNew[line] }, maxMutations)
 }
 
 // read returns the changed files in known languages, by path.
@@ -32,12 +43,8 @@ func read(ctx context.Context, cfg *Config) (map[string]*changed, error) {
 		if syntax.LanguageOf(c.New.Path) == nil || len(c.New.Content) == 0 || c.New.Kind != detect.Regular {
 			continue
 		}
-		f := &changed{source: string(c.New.Content), tests: changedTests(&c)}
-		if lines := diff.Compare(c.Old.Content, c.New.Content); lines != nil {
-			isNew := func(line int) bool { return !lines.Same(line) }
-			f.mutations = mutate.Find(c.New.Path, f.source, isNew, maxMutations)
-		}
-		files[c.New.Path] = f
+		files[c.New.Path] = &changed{before: string(c.Old.Content), source: string(c.New.Content),
+			tests: changedTests(&c)}
 	}
 	return files, nil
 }

@@ -134,10 +134,14 @@ type trials struct {
 
 // mutations returns those to try: of each file in turn.
 func mutations(files map[string]*changed) []mutate.Mutation {
+	var lists [][]mutate.Mutation
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		lists = append(lists, files[path].mutations(path))
+	}
 	var all []mutate.Mutation
 	for k := range maxMutations {
-		for _, path := range slices.Sorted(maps.Keys(files)) {
-			if of := files[path].mutations; k < len(of) && len(all) < maxMutations {
+		for _, of := range lists {
+			if k < len(of) && len(all) < maxMutations {
 				all = append(all, of[k])
 			}
 		}
@@ -169,11 +173,12 @@ func (t *trials) run(ctx context.Context) (why string, err error) {
 	}
 	limit := time.Second + 3*time.Since(began)
 	for i := range t.mutations {
-		if err := t.mutate(ctx, at, i, limit); err != nil {
-			return refusal(err)
-		}
-		if t.alive() == 0 {
+		rest := t.alive()
+		if len(rest) == 0 {
 			break
+		}
+		if err := t.mutate(ctx, at, i, rest, limit); err != nil {
+			return refusal(err)
 		}
 	}
 	return "", nil
@@ -187,20 +192,15 @@ func refusal(err error) (string, error) {
 	return err.Error(), err
 }
 
-// mutate runs the tests that have not failed yet with one mutation.
-func (t *trials) mutate(ctx context.Context, at *cleancheck.Place, i int, limit time.Duration) error {
+// mutate runs tests with one mutation.
+func (t *trials) mutate(ctx context.Context, at *cleancheck.Place, i int, tests []testreport.Test,
+	limit time.Duration) error {
 	m := &t.mutations[i]
 	source := t.files[m.Path].source
 	name := filepath.Join(at.Root, filepath.FromSlash(m.Path))
 	step := time.Duration(2*i) * time.Second // build tools compare seconds
 	if err := rewrite(name, m.Apply(source), step); err != nil {
 		return err
-	}
-	var tests []testreport.Test
-	for k := range t.all {
-		if t.all[k].Result != Killed {
-			tests = append(tests, t.tests[k])
-		}
 	}
 	report, err := t.cfg.Run(ctx, at, tests, limit)
 	if err != nil {
@@ -258,15 +258,15 @@ func outcomes(report *testreport.Report) map[string]bool {
 	return passes
 }
 
-// alive counts the tests that have not failed.
-func (t *trials) alive() int {
-	n := 0
+// alive returns the tests that have not failed.
+func (t *trials) alive() []testreport.Test {
+	var tests []testreport.Test
 	for i := range t.all {
 		if t.all[i].Result != Killed {
-			n++
+			tests = append(tests, t.tests[i])
 		}
 	}
-	return n
+	return tests
 }
 
 // conclude decides about the tests that did not fail. why is empty if all mutations were tried.

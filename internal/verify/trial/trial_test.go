@@ -199,7 +199,7 @@ func TestNewTestsHaveToNotice(t *testing.T) {
 				len(lang.empty)+len(lang.real)+subtests {
 				t.Errorf("%d tests were tried, want %d", len(trials), len(lang.empty)+len(lang.real)+subtests)
 			}
-			if left := b.changed(); len(left) > 0 {
+			if left := b.differences(); len(left) > 0 {
 				t.Errorf("the workspace changed: %v", left)
 			}
 		})
@@ -284,8 +284,8 @@ func (b *bench) snapshot() workspace.ID {
 	return id
 }
 
-// changed returns the files that differ from the end of the iteration.
-func (b *bench) changed() []workspace.Change {
+// differences returns the files that differ from the end of the iteration.
+func (b *bench) differences() []workspace.Change {
 	changes, err := b.files.DiffNow(b.Context(), b.between.To)
 	b.ok(err)
 	return changes

@@ -71,13 +71,13 @@ func (s *Summary) signLines() []string {
 	for _, text := range trial.Survivors(s.last.NewTests) {
 		lines = append(lines, oneLine(text, maxText))
 	}
-	from := len(lines)
-	for i := range s.noted[:min(len(s.noted), maxNoted)] {
+	shown := min(len(s.noted), maxNoted)
+	for i := range s.noted[:shown] {
 		f := &s.noted[i]
 		lines = append(lines, oneLine(fmt.Sprintf("%s [%s, confidence %.0f %%, %s]", f.Summary(), f.Pattern,
 			100*f.Confidence, f.Fingerprint()), maxText))
 	}
-	if more := len(s.noted) - (len(lines) - from); more > 0 {
+	if more := len(s.noted) - shown; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return lines
