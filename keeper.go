@@ -88,7 +88,7 @@ func (s *Store) Removed() <-chan struct{} { return s.removed }
 
 // checkRemoved ends the use of files that were removed.
 func (s *Store) checkRemoved() {
-	if s.keeper.started() || !s.db.Removed() {
+	if s.keeper.isStarted() || !s.db.Removed() {
 		return
 	}
 	s.removing.Do(func() {
@@ -109,7 +109,7 @@ func (s *Store) refuseReplaced() error {
 	return nil
 }
 
-func (k *keeper) started() bool {
+func (k *keeper) isStarted() bool {
 	return k != nil && k.active.Load()
 }
 
@@ -266,7 +266,7 @@ func (k *keeper) note(change func(*copies.Record)) error {
 
 // close ends the use of the copy, after a last one.
 func (k *keeper) close(ctx context.Context) {
-	if !k.started() {
+	if !k.isStarted() {
 		return
 	}
 	if err := k.keep(ctx, true); err != nil {

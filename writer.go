@@ -151,7 +151,7 @@ func (w *writer) commit(ctx context.Context, reqs []*request) {
 func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) error {
 	for try := 1; ; try++ {
 		tx, err := w.s.db.Begin(ctx)
-		if errors.Is(err, sqldb.ErrRemoved) && w.s.keeper.started() && try < busyRetries {
+		if errors.Is(err, sqldb.ErrRemoved) && w.s.keeper.isStarted() && try < busyRetries {
 			w.cache.clear()
 			if err = w.s.keeper.putBack(ctx); err == nil {
 				continue

@@ -223,7 +223,7 @@ func (r *run) measured(ctx context.Context, at *metric.Runner, command *project.
 	defer ran.Close()
 	before := workspace.ID("")
 	if at.Root == r.files.Root() {
-		before = r.checked(ctx)
+		before = r.snapshotChecked(ctx)
 	}
 	if err := r.afterProgram(ctx, "the check", before); err != nil {
 		return c, err

@@ -135,9 +135,9 @@ func (r *run) afterProgram(ctx context.Context, who string, before workspace.ID)
 	return nil
 }
 
-// checked returns the snapshot of the files on which the current step runs the check; "" if it runs
+// snapshotChecked returns the snapshot of the files on which the current step runs the check; "" if it runs
 // none.
-func (r *run) checked(ctx context.Context) workspace.ID {
+func (r *run) snapshotChecked(ctx context.Context) workspace.ID {
 	switch r.loop.Step {
 	case stepBaseline:
 		return r.state.Baseline

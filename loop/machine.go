@@ -139,7 +139,7 @@ func (r *run) step(ctx context.Context, do step) error {
 	if err == nil || !r.needsFiles() {
 		next, err = do(ctx, r)
 	}
-	if lost := r.afterProgram(ctx, "a program", r.checked(ctx)); lost != nil {
+	if lost := r.afterProgram(ctx, "a program", r.snapshotChecked(ctx)); lost != nil {
 		return lost
 	}
 	err = r.e.withWorktree(err, &r.l.Tree, &r.cfg)

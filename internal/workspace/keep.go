@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/storage/userdir/copies"
 )
 
-// stored returns how the files of the folder of the snapshots are copied.
-func stored(rel string, folder bool) copies.Class {
+// copyClass returns how the files of the folder of the snapshots are copied.
+func copyClass(rel string, folder bool) copies.Class {
 	switch dir, name := path.Split(rel); {
 	case folder:
 		if rel == packsName || rel == manifestsName {
@@ -43,7 +43,7 @@ func (w *Workspace) putBack() error {
 	}
 	failpoint.Hit("workspace.put_back")
 	return w.storeGone(copies.Fill(w.cfg.Copy, w.cfg.Dir, func(rel string, folder bool) copies.Class {
-		if stored(rel, folder) == copies.Skip {
+		if copyClass(rel, folder) == copies.Skip {
 			return copies.Skip
 		}
 		return copies.Immutable // what is there stays
@@ -62,7 +62,7 @@ func (w *Workspace) copyOut() {
 				if rel != dir && !strings.HasPrefix(rel, dir+"/") {
 					return copies.Skip
 				}
-				return stored(rel, folder)
+				return copyClass(rel, folder)
 			})
 		}
 		failpoint.Hit("workspace.copied_out")

@@ -20,8 +20,8 @@ import (
 //go:embed probes
 var probes embed.FS
 
-// probed are the programs that tests are run with, of which those in PATH get a probe.
-func probed() []string {
+// probePrograms are the programs that tests are run with, of which those in PATH get a probe.
+func probePrograms() []string {
 	return []string{"go", "cargo", "bats", "pytest", "py.test", "python", "python3", "node", "bun", "deno", "phpunit",
 		"pest", "php", "rspec"}
 }
@@ -64,7 +64,7 @@ func (c *Command) makeProbes(root string, env []string) ([]string, error) {
 		return nil, err
 	}
 	path := variable(env, "PATH")
-	for _, name := range probed() {
+	for _, name := range probePrograms() {
 		if !isIn(path, name) && !isIn(filepath.Join(root, "node_modules", ".bin"), name) {
 			continue // a script may ask whether it is installed
 		}

@@ -12,8 +12,8 @@ import (
 // noon is the end of the second run of a baseline.
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-// reported returns a complete report: a name with "-" before it is a test that failed.
-func reported(names ...string) *testreport.Report {
+// reportOf returns a complete report: a name with "-" before it is a test that failed.
+func reportOf(names ...string) *testreport.Report {
 	r := &testreport.Report{Complete: true}
 	for _, name := range names {
 		outcome := testreport.Passed
@@ -110,23 +110,23 @@ var renamed = map[string][3]string{
 func TestUnstableNamesAreOneTest(t *testing.T) {
 	t.Parallel()
 	for kind, names := range renamed {
-		baseline := testreport.MarkUnstable(reported("a::adds", names[0], "-a::subtracts"),
-			reported("a::adds", names[1], "-a::subtracts"), noon)
-		later := reported("a::subtracts", names[2], "a::adds", "a::is new")
+		baseline := testreport.MarkUnstable(reportOf("a::adds", names[0], "-a::subtracts"),
+			reportOf("a::adds", names[1], "-a::subtracts"), noon)
+		later := reportOf("a::subtracts", names[2], "a::adds", "a::is new")
 		d := testreport.Compare(baseline, later)
 		if len(d.Lost) != 0 || len(d.New) != 1 || len(d.Fixed) != 1 || d.Verdict != testreport.FixedBaseline {
 			t.Errorf("%s: lost %+v, new %+v, fixed %+v", kind, d.Lost, d.New, d.Fixed)
 		}
-		d = testreport.Compare(baseline, reported("a::subtracts", "a::adds", "other::is new"))
+		d = testreport.Compare(baseline, reportOf("a::subtracts", "a::adds", "other::is new"))
 		if len(d.Lost) != 1 || d.Lost[0].ID != names[0] {
 			t.Errorf("%s removed: lost %+v", kind, d.Lost)
 		}
-		d = testreport.Compare(baseline, reported("a::subtracts", "a::adds", "-"+names[2]))
+		d = testreport.Compare(baseline, reportOf("a::subtracts", "a::adds", "-"+names[2]))
 		if len(d.NewlyFailing) != 1 || len(d.Lost) != 0 {
 			t.Errorf("%s fails: %+v", kind, d)
 		}
 		if !slices.Contains([]string{"generated text", "made up name", "set", "generated list"}, kind) &&
-			!reported(names[0]).LooksUnstable() {
+			!reportOf(names[0]).LooksUnstable() {
 			t.Errorf("%s does not look unstable: %s", kind, names[0])
 		}
 	}
@@ -152,10 +152,10 @@ func TestStableNamesStayApart(t *testing.T) {
 		"a::listens on x":                            "a::listens on 23817",
 		"a::add in words":                            "a::add in 6ms",
 	} {
-		first := reported("a::other", was, "a::listens on 23817 or so")
-		second := reported("a::other", was, "a::listens on 20412 or so")
+		first := reportOf("a::other", was, "a::listens on 23817 or so")
+		second := reportOf("a::other", was, "a::listens on 20412 or so")
 		baseline := testreport.MarkUnstable(first, second, noon)
-		d := testreport.Compare(baseline, reported("a::other", now, "a::listens on 20001 or so"))
+		d := testreport.Compare(baseline, reportOf("a::other", now, "a::listens on 20001 or so"))
 		if len(d.Lost) != 1 || d.Lost[0].ID != was || len(d.New) != 1 {
 			t.Errorf("%s became %s: lost %+v, new %+v", was, now, d.Lost, d.New)
 		}
@@ -166,17 +166,17 @@ func TestStableNamesStayApart(t *testing.T) {
 // are lost, those that failed first.
 func TestUnstableTestsAreCounted(t *testing.T) {
 	t.Parallel()
-	baseline := testreport.MarkUnstable(reported("a::port 1001", "-a::port 1002", "a::port 1003", "a::adds"),
-		reported("a::port 2001", "a::port 2002", "-a::port 2003", "a::adds"), noon)
-	d := testreport.Compare(baseline, reported("a::port 3001", "a::port 3002", "a::adds"))
+	baseline := testreport.MarkUnstable(reportOf("a::port 1001", "-a::port 1002", "a::port 1003", "a::adds"),
+		reportOf("a::port 2001", "a::port 2002", "-a::port 2003", "a::adds"), noon)
+	d := testreport.Compare(baseline, reportOf("a::port 3001", "a::port 3002", "a::adds"))
 	if len(d.Lost) != 1 || d.Lost[0].ID != "a::port 1002" {
 		t.Errorf("lost %+v", d.Lost)
 	}
-	d = testreport.Compare(baseline, reported("-a::port 3001", "a::port 3002", "a::port 3003", "a::port 3004", "a::adds"))
+	d = testreport.Compare(baseline, reportOf("-a::port 3001", "a::port 3002", "a::port 3003", "a::port 3004", "a::adds"))
 	if len(d.Lost) != 0 || len(d.NewlyFailing) != 0 || len(d.StillFailing) != 1 || len(d.New) != 1 {
 		t.Errorf("%+v", d)
 	}
-	d = testreport.Compare(baseline, reported("a::port 3001", "a::port 3002", "a::port 3003"))
+	d = testreport.Compare(baseline, reportOf("a::port 3001", "a::port 3002", "a::port 3003"))
 	if len(d.Lost) != 1 || d.Lost[0].ID != "a::adds" {
 		t.Errorf("a stable test is not replaced by an unstable one: %+v", d.Lost)
 	}
@@ -186,15 +186,15 @@ func TestUnstableTestsAreCounted(t *testing.T) {
 // later; a second run that did not end proves nothing.
 func TestPresenceOfTests(t *testing.T) {
 	t.Parallel()
-	first := reported("a::adds", "a::on Linux", "a::slow one")
-	d := testreport.Compare(testreport.MarkUnstable(first, reported("a::adds", "a::on Linux"), noon), reported("a::adds"))
+	first := reportOf("a::adds", "a::on Linux", "a::slow one")
+	d := testreport.Compare(testreport.MarkUnstable(first, reportOf("a::adds", "a::on Linux"), noon), reportOf("a::adds"))
 	if len(d.Lost) != 1 || d.Lost[0].ID != "a::on Linux" {
 		t.Errorf("lost %+v", d.Lost)
 	}
-	ended := reported("a::adds", "a::on Linux")
+	ended := reportOf("a::adds", "a::on Linux")
 	ended.Complete = false
-	for what, second := range map[string]*testreport.Report{"ended early": ended, "has few tests": reported("a::adds")} {
-		d := testreport.Compare(testreport.MarkUnstable(first, second, noon), reported("a::adds"))
+	for what, second := range map[string]*testreport.Report{"ended early": ended, "has few tests": reportOf("a::adds")} {
+		d := testreport.Compare(testreport.MarkUnstable(first, second, noon), reportOf("a::adds"))
 		if len(d.Lost) != 2 {
 			t.Errorf("second run %s: lost %+v", what, d.Lost)
 		}
@@ -205,13 +205,13 @@ func TestPresenceOfTests(t *testing.T) {
 // order may be random.
 func TestEqualNamesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	baseline := reported("a::works", "-a::works#2", "p::T/x", "-p::T/x#01", "a::fixes #12", "-a::fixes #13")
+	baseline := reportOf("a::works", "-a::works#2", "p::T/x", "-p::T/x#01", "a::fixes #12", "-a::fixes #13")
 	d := testreport.Compare(baseline,
-		reported("-a::works", "a::works#2", "-p::T/x", "p::T/x#01", "a::fixes #12", "-a::fixes #13"))
+		reportOf("-a::works", "a::works#2", "-p::T/x", "p::T/x#01", "a::fixes #12", "-a::fixes #13"))
 	if len(d.NewlyFailing) != 0 || len(d.Fixed) != 0 || len(d.StillFailing) != 3 {
 		t.Errorf("%+v", d)
 	}
-	d = testreport.Compare(baseline, reported("-a::works", "p::T/x", "p::T/x#01", "-a::fixes #12", "a::fixes #13"))
+	d = testreport.Compare(baseline, reportOf("-a::works", "p::T/x", "p::T/x#01", "-a::fixes #12", "a::fixes #13"))
 	if len(d.Lost) != 1 || len(d.NewlyFailing) != 2 {
 		t.Errorf("%+v", d)
 	}
@@ -220,13 +220,13 @@ func TestEqualNamesInAnyOrder(t *testing.T) {
 // TestNewTestsInACopy: a new test with an unstable name is the same one in a clean copy.
 func TestNewTestsInACopy(t *testing.T) {
 	t.Parallel()
-	baseline := testreport.MarkUnstable(reported("a::adds"), reported("a::adds"), noon)
-	candidate := testreport.Align(baseline, reported("a::adds", "a::listens on 4711", "a::greets Ada"))
-	d := testreport.Compare(candidate, reported("a::adds", "a::listens on 4799", "a::greets Bob"))
+	baseline := testreport.MarkUnstable(reportOf("a::adds"), reportOf("a::adds"), noon)
+	candidate := testreport.Align(baseline, reportOf("a::adds", "a::listens on 4711", "a::greets Ada"))
+	d := testreport.Compare(candidate, reportOf("a::adds", "a::listens on 4799", "a::greets Bob"))
 	if len(d.Lost) != 0 || d.Verdict != testreport.Clean {
 		t.Errorf("%+v", d)
 	}
-	d = testreport.Compare(candidate, reported("a::adds 2", "a::listens on 4799", "a::greets Bob"))
+	d = testreport.Compare(candidate, reportOf("a::adds 2", "a::listens on 4799", "a::greets Bob"))
 	if len(d.Lost) != 1 || d.Lost[0].ID != "a::adds" {
 		t.Errorf("%+v", d.Lost)
 	}
@@ -236,8 +236,8 @@ func TestNewTestsInACopy(t *testing.T) {
 // only, because no second run showed which names are stable.
 func TestBaselineOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
-	baseline := reported("a::GET http://localhost:4001/x", "a::status 404")
-	d := testreport.Compare(baseline, reported("a::GET http://localhost:4777/x", "a::status 200"))
+	baseline := reportOf("a::GET http://localhost:4001/x", "a::status 404")
+	d := testreport.Compare(baseline, reportOf("a::GET http://localhost:4777/x", "a::status 200"))
 	if len(d.Lost) != 1 || d.Lost[0].ID != "a::status 404" {
 		t.Errorf("%+v", d.Lost)
 	}

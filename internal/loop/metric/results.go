@@ -16,9 +16,9 @@ func (r *Ran) Results(root string, command *project.Command, found []project.Fou
 	if command.Weak != "" {
 		runs, err := command.Runs()
 		if err != nil || len(runs) == 0 {
-			return guessed(r.Both, cfg, err)
+			return guessUnless(r.Both, cfg, err)
 		}
-		return probed(runs, cfg)
+		return readProbes(runs, cfg)
 	}
 	printed := map[project.Stream]*os.File{project.Stdout: r.Stdout, project.Both: r.Both}
 	var reports []*testreport.Report
@@ -43,17 +43,17 @@ func (r *Ran) Results(root string, command *project.Command, found []project.Fou
 	return testreport.Merge(cfg, reports...)
 }
 
-// guessed is guess, unless an error is known.
-func guessed(out *os.File, cfg testreport.Config, err error) (*testreport.Report, error) {
+// guessUnless is guess, unless an error is known.
+func guessUnless(out *os.File, cfg testreport.Config, err error) (*testreport.Report, error) {
 	if err != nil {
 		return nil, err
 	}
 	return guess(out, cfg)
 }
 
-// probed reads the results of the test runners that the command started. A runner
+// readProbes reads the results of the test runners that the command started. A runner
 // without results did not end.
-func probed(runs []project.Run, cfg testreport.Config) (*testreport.Report, error) {
+func readProbes(runs []project.Run, cfg testreport.Config) (*testreport.Report, error) {
 	var reports []*testreport.Report
 	for _, run := range runs {
 		if run.File == "" {
