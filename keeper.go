@@ -37,7 +37,8 @@ type keeper struct {
 	s      *Store
 	folder string
 
-	active atomic.Bool // from the first copy on until the store is closed
+	active   atomic.Bool // from the first copy on until the store is closed
+	putBacks atomic.Int64
 
 	mu     sync.Mutex // guards the fields below
 	live   *os.File   // nil until it is started
@@ -72,14 +73,17 @@ func (s *Store) KeepCopy(ctx context.Context) error {
 	return wrap("copy store", s.keeper.keep(ctx, true))
 }
 
-// CheckFiles reports whether the files of the store had been removed or replaced, and were put back. It
-// fails with CodeUnavailable if this process cannot put them back. It asks the file system only.
-func (s *Store) CheckFiles(ctx context.Context) (restored bool, err error) {
-	if !s.db.Removed() {
-		return false, nil
+// CheckFiles puts the files of the store back if they were removed or replaced, and returns how often this
+// process put them back since the store was opened: each write does. It fails with CodeUnavailable if they
+// cannot be put back. It asks the file system only.
+func (s *Store) CheckFiles(ctx context.Context) (putBacks int64, err error) {
+	if s.db.Removed() {
+		err = s.w.do(ctx, opFunc(func(context.Context, *batch) error { return nil }))
 	}
-	err = s.w.do(ctx, opFunc(func(context.Context, *batch) error { return nil })) // writing puts them back
-	return err == nil, wrap("check store", err)
+	if s.keeper != nil {
+		putBacks = s.keeper.putBacks.Load()
+	}
+	return putBacks, wrap("check store", err)
 }
 
 // Removed returns a channel that is closed when the files of the store were removed or replaced and this
@@ -293,6 +297,7 @@ func (k *keeper) putBack(ctx context.Context) error {
 		return k.cannot(err)
 	}
 	failpoint.Hit("store.put_back.locked")
+	k.putBacks.Add(1)
 	if k.s.cfg.Replaced != nil {
 		k.s.cfg.Replaced()
 	}

@@ -78,10 +78,12 @@ func (r *run) notCopied(err error) {
 // checkStore puts back the files of the store and of the loop that another program removed, and reports
 // whether some were. Without copies outside of the workspace it fails, and the loop ends.
 func (r *run) checkStore(ctx context.Context) (removed bool, err error) {
-	removed, err = r.e.cfg.Store.CheckFiles(ctx)
+	putBacks, err := r.e.cfg.Store.CheckFiles(ctx)
 	if err != nil {
 		return true, err
 	}
+	removed = r.home != nil && putBacks != r.putBacks // at the first call they were not removed under this run
+	r.putBacks = putBacks
 	dir := r.e.dir(&r.l.Tree)
 	now, err := os.Stat(dir)
 	if r.home != nil && err == nil && os.SameFile(r.home, now) {

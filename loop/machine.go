@@ -68,14 +68,15 @@ func steps(root bool) map[string]step {
 
 // run is a loop while one of its tasks is worked on.
 type run struct {
-	e     *Engine
-	l     *perdure.Lease
-	cfg   config.Config
-	loop  record.Loop
-	state state.State
-	files *workspace.Workspace
-	fault error       // why there are no files
-	home  os.FileInfo // of the loop's folder
+	e        *Engine
+	l        *perdure.Lease
+	cfg      config.Config
+	loop     record.Loop
+	state    state.State
+	files    *workspace.Workspace
+	fault    error       // why there are no files
+	home     os.FileInfo // of the loop's folder
+	putBacks int64       // of the store, at the last look
 	// uncopied is set after a warning that the copies outside of the workspace are not current.
 	uncopied bool
 	// checkFiles are the files that the check writes; never nil.
