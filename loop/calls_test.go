@@ -36,11 +36,17 @@ func (h hooking) Agent(spec loop.AgentSpec) (agent.Agent, error) {
 func newHooked(t *testing.T, cfg loop.EngineConfig, turns ...func(w *turn) error) *bench {
 	t.Helper()
 	b := newBench(t, turns...)
-	cfg.Store, cfg.Agents, cfg.Dir, cfg.Hook = b.store, hooking{b.agent}, b.loops, []string{"perdure", "hook"}
-	var err error
-	b.engine, err = loop.New(b.Context(), cfg)
-	b.ok(err)
+	b.engine = b.hooked(cfg)
 	return b
+}
+
+// hooked returns an engine for an agent that runs hooks.
+func (b *bench) hooked(cfg loop.EngineConfig) *loop.Engine {
+	b.Helper()
+	cfg.Store, cfg.Agents, cfg.Dir, cfg.Hook = b.store, hooking{b.agent}, b.loops, []string{"perdure", "hook"}
+	e, err := loop.New(b.Context(), cfg)
+	b.ok(err)
+	return e
 }
 
 // calls makes calls as an agent with hooks does: it reports the call, asks, makes it, asks
@@ -77,7 +83,8 @@ func nothing() error { return nil }
 // calls are seen natively then.
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+	sockets := t.TempDir()
+	b := newHooked(t, loop.EngineConfig{Sockets: []string{sockets}}, func(w *turn) error {
 		if !slices.Equal(w.hook[:3], []string{"perdure", "hook", "--socket"}) ||
 			!slices.Contains(w.env, "PERDURE_HOOK_SOCKET="+w.hook[3]) {
 			t.Errorf("hook %q", w.hook)
@@ -124,8 +131,39 @@ func TestHooks(t *testing.T) {
 	if count[hook.PreToolCall] != 3 || count[hook.PostToolCall] != 1 {
 		t.Errorf("lines of the hook log: %v", count)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "hooks-*")); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(sockets, "*")); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestHooksAfterRemovalOfTheStore: after the agent removed the folder of the store, its hooks are
+// answered as before, and its calls are recorded.
+func TestHooksAfterRemovalOfTheStore(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = netBench(t, func(w *turn) error {
+		if _, _, err := w.calls("1", "rm old", nothing); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(b.store.Dir()); err != nil {
+			return err
+		}
+		if refused, _, err := w.calls("2", "ls", nothing); err != nil || refused {
+			t.Errorf("looking: %v, %v", refused, err)
+		}
+		if refused, told, err := w.calls("3", "git reset --hard", nothing); err != nil || !refused {
+			t.Errorf("discarding work: %v, %q, %v", refused, told, err)
+		}
+		return w.write("tests/b", "pass")
+	})
+	b.engine = b.hooked(loop.EngineConfig{Copies: t.TempDir()})
+	b.launch()
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatalf("%s: %s", show(l), b.reason())
+	}
+	out := b.outcomes()[1]
+	if out.Denied != 1 || len(out.Calls) < 2 || out.Calls[len(out.Calls)-1].Answer != risk.Block {
+		t.Errorf("denied %d, calls %+v", out.Denied, out.Calls)
 	}
 }
 

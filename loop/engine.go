@@ -68,6 +68,10 @@ type EngineConfig struct {
 	// Copies is a folder outside of all workspaces in which each loop keeps copies of its files in
 	// Dir, in a folder of its own. Empty: removing Dir loses the loops.
 	Copies string
+	// Sockets are folders outside of all workspaces for the sockets at which the hooks of agents ask,
+	// in order of preference. A socket for whose path all are too long is in a folder for temporary
+	// files.
+	Sockets []string
 	// Worktrees is the folder of the worktrees of loops that work in one. Empty: such loops
 	// are refused.
 	Worktrees string

@@ -70,7 +70,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	}
 	if w.calls, err = r.guard(ctx, w.kept, t.Sight == agent.SightNative, hooked); err == nil && len(r.e.cfg.Hook) > 0 {
 		// A turn that is stopped leaves its hooks without an answer until its processes are gone.
-		w.line, err = vendorhook.Listen(context.WithoutCancel(ctx), r.e.dir(&r.l.Tree), w.answer)
+		w.line, err = vendorhook.Listen(context.WithoutCancel(ctx), r.e.cfg.Sockets, w.answer)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.kept.Close())

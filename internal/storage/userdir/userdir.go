@@ -48,3 +48,16 @@ func State(getenv func(string) string) string {
 	}
 	return ""
 }
+
+// Sockets returns the folders for sockets of programs that this process starts, the best first:
+// perdure in $XDG_RUNTIME_DIR, and the folder of [State].
+func Sockets(getenv func(string) string) []string {
+	var dirs []string
+	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		dirs = append(dirs, filepath.Join(dir, "perdure"))
+	}
+	if dir := State(getenv); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}

@@ -10,11 +10,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
@@ -114,8 +116,27 @@ func (j *Journal) Append(l *Line) error {
 	return nil
 }
 
-// Close closes the journal.
-func (j *Journal) Close() error { return j.file.Close() }
+// Close closes the file. If another program removed it meanwhile and its folder exists, its lines are
+// written to a new one.
+func (j *Journal) Close() error { return errors.Join(j.restore(), j.file.Close()) }
+
+func (j *Journal) restore() error {
+	own, err := j.file.Stat()
+	if err != nil {
+		return err
+	}
+	path := j.file.Name()
+	if now, err := os.Stat(path); err == nil && os.SameFile(own, now) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return atomicfile.Write(path, 0o600, func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(j.file, 0, own.Size()))
+		return err
+	})
+}
 
 // ReadJournal reads the lines from an offset on, and returns the offset after the last
 // complete one. A missing journal has no lines; invalid lines are skipped.

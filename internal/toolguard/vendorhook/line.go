@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/perdure/perdure/agent"
 )
@@ -22,10 +23,12 @@ const maxSocketPath = 100
 // works for.
 const SocketVariable = "PERDURE_HOOK_SOCKET"
 
-// The socket has a folder of its own, whose name begins with socketPrefix.
+// The socket has a folder of its own, whose name begins with socketPrefix. It has unboundName until
+// connections are accepted.
 const (
-	socketPrefix = "hooks-"
+	socketPrefix = "perdure-hooks-"
 	socketName   = "ask"
+	unboundName  = "new"
 )
 
 // Question is what a hook asks the loop.
@@ -71,18 +74,15 @@ type Line struct {
 
 // Listen creates a socket that only this user can reach, and answers questions until the
 // line is closed. answer may be called concurrently; a panic in it refuses the call. The
-// socket is in the folder home if the path is short enough; a socket that a killed
-// process left is removed.
-func Listen(ctx context.Context, home string, answer func(ctx context.Context, q *Question) Answer) (*Line, error) {
-	left, _ := filepath.Glob(filepath.Join(home, socketPrefix+"*")) // the pattern is valid
-	for _, dir := range left {
-		_ = os.RemoveAll(dir) // it only takes space
-	}
-	dir, err := socketDir(home)
+// socket is in the first of the folders homes in which its path is short enough, or else in one for
+// temporary files. It should be outside of the folders in which the agent works, which can remove it.
+// Sockets that killed processes left there are removed.
+func Listen(ctx context.Context, homes []string, answer func(ctx context.Context, q *Question) Answer) (*Line, error) {
+	dir, err := socketDir(ctx, append(slices.Clip(homes), os.TempDir(), "/tmp"))
 	if err != nil {
 		return nil, fmt.Errorf("listen for hooks: %w", err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(dir, socketName))
+	listener, err := listen(ctx, dir)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen for hooks: %w", err), os.RemoveAll(dir))
 	}
@@ -100,9 +100,33 @@ func Listen(ctx context.Context, home string, answer func(ctx context.Context, q
 	return l, nil
 }
 
-// socketDir creates a folder for a socket.
-func socketDir(home string) (dir string, err error) {
-	for _, parent := range []string{home, os.TempDir(), "/tmp"} {
+// listen creates the socket in its folder. It has its name only when it accepts connections, so that
+// no other process takes it for one that was left.
+func listen(ctx context.Context, dir string) (net.Listener, error) {
+	unbound := filepath.Join(dir, unboundName)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", unbound)
+	if err != nil {
+		return nil, err
+	}
+	if unix, ok := listener.(*net.UnixListener); ok {
+		unix.SetUnlinkOnClose(false) // it is renamed, and Close removes the folder
+	}
+	if err := os.Rename(unbound, filepath.Join(dir, socketName)); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// socketDir creates a folder for a socket in one of the folders.
+func socketDir(ctx context.Context, parents []string) (dir string, err error) {
+	for _, parent := range parents {
+		if parent == "" {
+			continue
+		}
+		if err = os.MkdirAll(parent, 0o700); err != nil {
+			continue
+		}
+		removeLeft(ctx, parent)
 		if dir, err = os.MkdirTemp(parent, socketPrefix); err != nil {
 			continue
 		}
@@ -112,6 +136,20 @@ func socketDir(home string) (dir string, err error) {
 		err = errors.Join(fmt.Errorf("path %s is too long for a socket", dir), os.Remove(dir))
 	}
 	return "", err
+}
+
+// removeLeft removes the sockets in a folder on which no process accepts connections. Those of other
+// users stay.
+func removeLeft(ctx context.Context, parent string) {
+	left, _ := filepath.Glob(filepath.Join(parent, socketPrefix+"*", socketName)) // the pattern is valid
+	for _, path := range left {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		if err == nil {
+			_ = conn.Close()
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.RemoveAll(filepath.Dir(path)) // it only takes space
+		}
+	}
 }
 
 func serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, q *Question) Answer) {
@@ -142,7 +180,7 @@ func answered(ctx context.Context, q *Question, answer func(ctx context.Context,
 }
 
 // Socket returns the path of the socket.
-func (l *Line) Socket() string { return l.listener.Addr().String() }
+func (l *Line) Socket() string { return filepath.Join(l.dir, socketName) }
 
 // Close closes the line. Open questions get no answer.
 func (l *Line) Close() error {
