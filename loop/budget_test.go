@@ -239,6 +239,40 @@ func TestUnattendedEndsAtGate(t *testing.T) {
 	}
 }
 
+// TestUnattendedSkip: the first skipped or deleted tests of an unattended loop are restored, and the
+// rest of the iteration stays. A repetition of either ends at a gate.
+func TestUnattendedSkip(t *testing.T) {
+	t.Parallel()
+	const lost = "tests/login_test.py"
+	skip := func(w *turn) error { return errors.Join(w.write("kept", "half"), w.write(lost, "skip")) }
+	remove := func(w *turn) error { return errors.Join(w.write("kept", "half"), w.remove(lost)) }
+	fix := write("tests/b", "pass")
+	for name, tt := range map[string]struct {
+		turns      []func(w *turn) error
+		step, kept string
+	}{
+		"once":             {[]func(w *turn) error{skip, fix}, "", "half"},
+		"twice":            {[]func(w *turn) error{write("kept", "good"), skip, skip}, "gate", "good"},
+		"skip then remove": {[]func(w *turn) error{write("kept", "good"), skip, remove}, "gate", "good"},
+		"remove then skip": {[]func(w *turn) error{write("kept", "good"), remove, skip}, "gate", "good"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, tt.turns...)
+			b.put(lost, "pass")
+			b.launch(func(c *config.Config) { c.Unattended = true })
+			l := b.work()
+			if tt.step == "" && l.Status != record.Completed || tt.step != "" && l.Step != tt.step {
+				t.Errorf("%s; %s", show(l), b.reason())
+			}
+			if b.read("kept") != tt.kept || b.read(lost) != "pass" {
+				t.Errorf("kept is %q, the test %q", b.read("kept"), b.read(lost))
+			}
+			b.sound()
+		})
+	}
+}
+
 // TestUnattendedWithoutGood: what no iteration can be kept of is not left in the workspace.
 func TestUnattendedWithoutGood(t *testing.T) {
 	t.Parallel()

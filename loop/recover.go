@@ -77,10 +77,10 @@ func diagnosisOf(out *state.Outcome) (state.Diagnosis, int, string) {
 }
 
 // mustAsk reports whether a person has to decide. Without one to ask, the first
-// deleted tests of a loop are restored instead.
+// deleted or skipped tests of a loop are restored instead.
 func (r *run) mustAsk(out *state.Outcome, v *state.Recovery) bool {
 	deleted := has(out, hook.TestDeletion)
-	if deleted && r.cfg.Unattended && r.state.Restored == 0 {
+	if has(out, hook.TestDeletion, hook.TestSkipping) && r.cfg.Unattended && r.state.Restored == 0 {
 		r.state.Restored++
 		return false
 	}
@@ -113,7 +113,7 @@ func adapt(ctx context.Context, r *run) (string, error) {
 		return stepNext, r.retried(ctx, v, "Fix the regressions of the last iteration first:\n"+
 			regressionLines(out)+advice(v.Diagnosis))
 	}
-	if v.Attempt <= 2 || has(out, hook.TestDeletion) {
+	if v.Attempt <= 2 || has(out, hook.TestDeletion, hook.TestSkipping) {
 		if files, err := r.lostTests(ctx, out); err != nil || len(files) > 0 {
 			return stepNext, errors.Join(err, r.restoreTests(ctx, out, v, files))
 		}
@@ -159,8 +159,8 @@ func (r *run) retried(ctx context.Context, v *state.Recovery, text string) error
 	return r.recovered(ctx, v, record.IterationKept)
 }
 
-// lostTests are the files in which the tests were that the iteration deleted or
-// switched off, as far as they are known and changed.
+// lostTests returns the changed files that had the tests which the iteration deleted or switched
+// off, or that select tests.
 func (r *run) lostTests(ctx context.Context, out *state.Outcome) ([]string, error) {
 	if !has(out, hook.TestDeletion, hook.TestSkipping) {
 		return nil, nil
@@ -174,8 +174,12 @@ func (r *run) lostTests(ctx context.Context, out *state.Outcome) ([]string, erro
 	for i := range changes {
 		c := &changes[i]
 		name := firstOf(c.From, c.Path)
-		if c.Kind != workspace.Added && project.Classify(name).Class == project.TestFile {
-			files = append(files, name)
+		switch project.Classify(name).Class {
+		case project.TestFile, project.RunnerConfig: // of which the latter selects tests
+			if c.Kind != workspace.Added {
+				files = append(files, name)
+			}
+		default:
 		}
 	}
 	return files, nil

@@ -128,7 +128,7 @@ type Config struct {
 	Selection Selection `json:"selection,omitempty"`
 	// KeepLast leaves the files as the last iteration left them.
 	KeepLast bool `json:"keep_last,omitempty"`
-	// Unattended restores deleted tests instead of asking, once. At a gate the loop leaves
+	// Unattended restores deleted or skipped tests instead of asking, once. At a gate the loop leaves
 	// its best iteration and is not run until the gate is answered, unless GateTimeout asks
 	// to wait.
 	Unattended bool `json:"unattended,omitempty"`
