@@ -30,14 +30,16 @@ type wordsOf struct {
 var failureWords = sync.OnceValue(func() []wordsOf {
 	return []wordsOf{
 		{agent.KindQuota, regexp.MustCompile(
-			`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment ` +
-				`required|out of credits`)},
+			`(?i)insufficient[_ ](quota|credit)|quota (has been )?exceeded|exceeded your (current|daily|monthly) quota|` +
+				`exhausted your daily quota|terminalquotaerror|billing[ _-](error|details|limit|hard|issue)|credit balance|` +
+				`payment required|out of credits|out of extra usage|extra usage is required|` +
+				`organi[sz]ation has (been )?disabled`)},
 		{agent.KindOverflow, regexp.MustCompile(
 			`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|` +
 				`maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)},
 		{agent.KindRateLimit, regexp.MustCompile(
-			`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|` +
-				`resource_?exhausted`)},
+			`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit (has been )?reached|` +
+				`(hit|reached|exceeded) your ([\w.-]+ ){0,4}limit\b|too many requests|\b429\b|resource_?exhausted`)},
 		{agent.KindAuth, regexp.MustCompile(
 			`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|` +
 				`incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)},
@@ -146,8 +148,8 @@ func kindOfStatus(status int64) agent.Kind {
 }
 
 // replyError makes the error of a turn of an error that the agent answered to
-// a request with. What says most counts first: names in the data, then words,
-// then codes.
+// a request with. What says most counts first: a message about a quota, names in the
+// data, other words, then codes.
 func replyError(method string, e *jsonrpc.Error, now time.Time) *agent.Error {
 	var data errorData
 	_ = jsonrpc.Lenient(e.Data, &data) // data of another form says nothing
@@ -189,13 +191,16 @@ func finish(failure *agent.Error, text string, now time.Time) {
 }
 
 func kindOfReply(method string, e *jsonrpc.Error, data *errorData, text string) agent.Kind {
+	textKind := kindOfText(text)
+	if textKind == agent.KindQuota { // vendors name it as a rate limit
+		return textKind
+	}
 	for _, word := range data.words() {
 		if kind := kindOfWord(word); kind != "" {
 			return kind
 		}
 	}
-	textKind := kindOfText(text)
-	if textKind == agent.KindQuota || textKind == agent.KindOverflow || textKind == agent.KindRateLimit {
+	if textKind == agent.KindOverflow || textKind == agent.KindRateLimit {
 		return textKind // a text may also mention the other kinds in passing
 	}
 	for _, status := range []int64{e.Code, int64(data.Status)} {

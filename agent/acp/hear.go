@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/jsonrpc"
@@ -21,6 +22,29 @@ func (r *run) emit(e agent.Event) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	r.turn.Observe(e)
+}
+
+// report emits an event, and ends the prompt of an agent that retries although its quota is used up.
+func (r *run) report(e agent.Event) {
+	r.emit(e)
+	switch e.Kind {
+	case agent.EventRateLimited:
+	case agent.EventMessage, agent.EventThought, agent.EventToolCall, agent.EventToolResult:
+		r.limit.Store(nil)
+		return
+	default:
+		return
+	}
+	failure := spokenError(e.Text, time.Now())
+	if failure.Class() == agent.ClassWait || failure.Kind == agent.KindQuota {
+		r.limit.Store(failure)
+	}
+	r.mu.Lock()
+	quit := r.quit
+	r.mu.Unlock()
+	if failure.Kind == agent.KindQuota && quit != nil {
+		quit(failure)
+	}
 }
 
 // Notified takes a notification of the agent.
@@ -51,7 +75,7 @@ func (r *run) updated(params, raw json.RawMessage) {
 	r.mu.Unlock()
 	for _, e := range events {
 		e.Raw = raw
-		r.emit(e)
+		r.report(e)
 	}
 }
 

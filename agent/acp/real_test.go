@@ -289,6 +289,9 @@ func TestRealFaults(t *testing.T) {
 		{"rate limit", step{status: 429,
 			text: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error","message":"Rate limit ` +
 				`reached. Please try again in 20s."}}`}, agent.KindRateLimit},
+		{"quota", step{status: 429,
+			text: `{"error":{"code":"insufficient_quota","status":"RESOURCE_EXHAUSTED","type":"insufficient_quota","message":"You exceeded ` +
+				`your current quota, please check your plan and billing details."}}`}, agent.KindQuota},
 		{"key", step{status: 401, text: `{"error":{"code":401,"status":"UNAUTHENTICATED","type":"authentication_error",` +
 			`"message":"Incorrect API key provided"}}`}, agent.KindAuth},
 		{"overflow", step{status: 400,
@@ -318,7 +321,7 @@ func TestRealFaults(t *testing.T) {
 				if !errors.As(err, &e) {
 					t.Fatal(err)
 				}
-				if e.Kind != fault.want && e.Kind != agent.KindIdle && e.Kind != agent.KindTimeout {
+				if e.Kind != fault.want && (fault.want == agent.KindQuota || e.Kind != agent.KindIdle && e.Kind != agent.KindTimeout) {
 					t.Errorf("kind %s", e.Kind)
 				}
 			})

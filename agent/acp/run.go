@@ -45,6 +45,11 @@ type run struct {
 	greeted  atomic.Bool // the agent answered
 	denied   atomic.Bool // a call was denied
 
+	// quit ends the prompt for a reason that the agent's reports give.
+	quit context.CancelCauseFunc
+	// limit is the last refusal after which the agent retried, nil since it worked again.
+	limit atomic.Pointer[agent.Error]
+
 	asking context.Context // what deciding waits under; ends with the prompt
 	asks   sync.WaitGroup
 
@@ -70,13 +75,13 @@ func newRun(a *Agent, turn *agent.Turn) *run {
 		r.emit(agent.Event{Kind: agent.EventStderr, Text: line})
 		if reRetry().MatchString(line) { // Gemini says it nowhere else
 			e, _ := retryOf(line)
-			r.emit(e)
+			r.report(e)
 		}
 	}}
 	r.activity.heard()
 	r.story.prices = a.preset.prices
 	if a.preset.Name == nameOpencode {
-		if events, err := newOpencodeEvents(r.emit); err == nil { // else less is known
+		if events, err := newOpencodeEvents(r.report); err == nil { // else less is known
 			r.events = events
 		}
 	}
@@ -104,7 +109,15 @@ func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
 	go func() { defer close(read); r.conn.Read(p.out, r.a.cfg.MaxFrameBytes, r) }()
 	go func() { defer close(gone); waited = p.wait() }()
 
-	failure := r.work(ctx)
+	prompting, quit := context.WithCancelCause(ctx)
+	defer quit(nil)
+	r.mu.Lock()
+	r.quit = quit
+	r.mu.Unlock()
+	failure := r.work(prompting)
+	if early, ok := errors.AsType[*agent.Error](context.Cause(prompting)); ok && ctx.Err() == nil && failure != nil {
+		failure = early
+	}
 	stopAsking()
 	r.end(gone)
 	r.drain(read)
@@ -112,6 +125,9 @@ func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
 	<-written
 	r.asks.Wait()
 	r.stderr.flush()
+	if limit := r.limit.Load(); failure != nil && failure.Kind == agent.KindIdle && limit != nil {
+		failure = limit // Gemini reports its retries only when it ends
+	}
 	if errors.Is(waited, guard.ErrGuardLost) { // whatever the agent reported
 		failure = lostError()
 	}

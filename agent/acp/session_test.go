@@ -276,6 +276,15 @@ func TestRefusals(t *testing.T) {
 		{-32603, "Internal error", `{"errorKind":"rate_limit"}`, agent.KindRateLimit},
 		{-32603, "API Error", `{"errorKind":"billing_error"}`, agent.KindQuota},
 		{-32603, "API Error", `{"codexErrorInfo":"usageLimitExceeded"}`, agent.KindRateLimit},
+		{-32603, "Quota exceeded. Check your plan and billing details.", `{"codexErrorInfo":"usageLimitExceeded"}`,
+			agent.KindQuota},
+		{-32603, "Internal error: You exceeded your current quota, please check your plan and billing details.",
+			`{"errorKind":"rate_limit"}`, agent.KindQuota},
+		{-32603, "You're out of extra usage", `{"errorKind":"rate_limit"}`, agent.KindQuota},
+		{-32603, "You've hit your weekly limit", `{"errorKind":"unknown"}`, agent.KindRateLimit},
+		{-32603, "You exceeded your current quota. Please retry in 34.5s.", `{"errorKind":"rate_limit"}`, agent.KindRateLimit},
+		{-32603, "Rate limit reached for gpt-5. You can add a payment method at https://platform.openai.com/account/billing.",
+			`{"errorKind":"rate_limit"}`, agent.KindRateLimit},
 		{-32603, "Quota exceeded, try again in 3 hours", "null", agent.KindRateLimit},
 		{-32603, "Internal error", `{"codexErrorInfo":"contextWindowExceeded"}`, agent.KindOverflow},
 		{-32603, "Internal error", `{"codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":503}}}`,
@@ -301,6 +310,33 @@ func TestRefusals(t *testing.T) {
 		var e *agent.Error
 		if !errors.As(err, &e) || e.Kind != tt.want {
 			t.Errorf("%d %s %s: %v, want %s", tt.code, tt.text, tt.data, err, tt.want)
+		}
+	}
+}
+
+// TestRetriesWithoutQuota: an agent that retries although its quota is used up is stopped; one that
+// retries after another refusal is not.
+func TestRetriesWithoutQuota(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]agent.Kind{
+		"Reconnecting... 1/5 (You exceeded your current quota, please check your plan.)": agent.KindQuota,
+		"Reconnecting... 1/5 (Quota exceeded, try again in 20s)":                         "",
+		"Reconnecting... 1/5 (429 Too Many Requests)":                                    "",
+	} {
+		_, _, err := run(t, acp.Config{}, &agent.Turn{}, func(f *fake) {
+			p := f.begin()
+			f.update(fmt.Sprintf(`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":%q}}}}`, text))
+			if want == "" {
+				f.finish(p)
+			} else {
+				f.want("session/cancel")
+				f.answer(p, `{"stopReason":"cancelled"}`)
+			}
+		})
+		if want != "" {
+			wantKind(t, err, want)
+		} else if err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func takeNotice(u *update) []agent.Event {
 		text += ": " + clean(u.Description)
 	}
 	e := agent.Event{Kind: agent.EventNotice, Text: text}
-	if u.Severity != "info" && kindOfText(text) == agent.KindRateLimit {
+	if kind := kindOfText(text); u.Severity != "info" && (kind == agent.KindRateLimit || kind == agent.KindQuota) {
 		e.Kind = agent.EventRateLimited
 	}
 	return []agent.Event{e}
