@@ -321,7 +321,8 @@ func TestRealFaults(t *testing.T) {
 				if !errors.As(err, &e) {
 					t.Fatal(err)
 				}
-				if e.Kind != fault.want && (fault.want == agent.KindQuota || e.Kind != agent.KindIdle && e.Kind != agent.KindTimeout) {
+				late := fault.want != agent.KindQuota && (e.Kind == agent.KindIdle || e.Kind == agent.KindTimeout)
+				if e.Kind != fault.want && !late {
 					t.Errorf("kind %s", e.Kind)
 				}
 			})

@@ -45,8 +45,8 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.BoolVar(&t.Plain, "plain", false, "no comparison with the baseline, no gates, no best iteration")
 	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions before asking")
 	fl.BoolVar(&t.EvenIfGreen, "even-if-green", false, "start the agent also if the check passes already")
-	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted or skipped tests the first time instead of asking, and "+
-		"stop at a gate with the best iteration restored; exit status 6")
+	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted or skipped tests the first time instead of asking, "+
+		"and stop at a gate with the best iteration restored; exit status 6")
 }
 
 func (t *tuning) registerLimits(fl *pflag.FlagSet) {
