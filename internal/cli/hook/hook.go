@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
-	"github.com/perdure/perdure/internal/toolguard/agentconfig"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
@@ -135,6 +133,9 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, by asked, w i
 	case e.Call == nil:
 		return nil
 	}
+	if by.socket == "" {
+		e.Dir = policy.Folder(e.Dir, c.Cwd, c.Getenv)
+	}
 	var a vendorhook.Answer
 	switch {
 	case by.socket != "":
@@ -161,11 +162,11 @@ func (c *commands) judgement(cmd *cobra.Command, e *vendorhook.Event) (*policy.J
 	if err != nil || !l.Loop.Enabled {
 		return nil, err
 	}
-	dir, err := filepath.EvalSymlinks(e.Dir)
+	p, err := policy.Outside(e.Dir, l.Dir, l.Loop.Risks)
 	if err != nil {
 		return nil, err
 	}
-	j := (&policy.Policy{Root: agentconfig.Root(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
+	j := p.Judge(e.Call, e.Dir)
 	return &j, nil
 }
 

@@ -137,7 +137,6 @@ func TestFailsClosed(t *testing.T) {
 		"no JSON":          {call: call{stdin: strings.NewReader("rm -rf /")}},
 		"too much":         {call: call{stdin: io.LimitReader(endless{}, vendorhook.MaxBytes+10)}},
 		"a broken project": {call: call{stdin: event(t, "PreToolUse", bad, "Bash", bash("ls"))}},
-		"no such folder":   {call: call{stdin: event(t, "PreToolUse", filepath.Join(dir, "gone"), "Bash", bash("ls"))}},
 		"no such agent":    {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")), args: []string{"other"}}},
 		"a crash":          {call: call{stdin: crashing{}}},
 		"no loop by flag": {call: call{stdin: event(t, "PreToolUse", dir, "Bash", bash("ls")),
@@ -168,6 +167,29 @@ func TestFailsClosed(t *testing.T) {
 	_, err = call{stdin: strings.NewReader("{")}.run(t.Context())
 	if hint := perdure.HintOf(err); !strings.Contains(hint, "one JSON object") {
 		t.Errorf("the hint does not say what is wanted: %q", hint)
+	}
+}
+
+// TestRemovedFolder: a call from a folder that was removed is judged in the project, so that the
+// agent can leave the folder, and destroys nothing.
+func TestRemovedFolder(t *testing.T) {
+	t.Parallel()
+	set, other := project(t, "loop: {risks: {git_remove: block}}"), t.TempDir()
+	gone := filepath.Join(set, ".claude", "worktrees", "gone")
+	for _, tt := range []struct{ dir, project, command, want string }{
+		{gone, "", "cd / && ls", ""},
+		{gone, "", "git rm a.go", `"deny"`}, // by the settings of the project
+		{gone, "", "rm -rf .", `"deny"`},
+		{filepath.Join(other, "gone"), "", "ls", ""},
+		{filepath.Join(other, "gone"), "", "git reset --hard", `"deny"`},
+		{filepath.Join(other, "gone"), set, "git rm a.go", `"deny"`},
+		{filepath.Join(other, "gone"), filepath.Join(other, "gone"), "ls", ""},
+	} {
+		out, err := call{stdin: event(t, "PreToolUse", tt.dir, "Bash", bash(tt.command)),
+			env: map[string]string{"CLAUDE_PROJECT_DIR": tt.project}}.run(t.Context())
+		if err != nil || (tt.want == "") != (out == "") || !strings.Contains(out, tt.want) {
+			t.Errorf("%+v: %q, %v", tt, out, err)
+		}
 	}
 }
 

@@ -3,14 +3,13 @@ package loop
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
-	"github.com/perdure/perdure/loop/config"
 )
 
 func (c *commands) newRisksCommand() *cobra.Command {
@@ -18,34 +17,37 @@ func (c *commands) newRisksCommand() *cobra.Command {
 		Use:   "risks [COMMAND]",
 		Short: "Show the table of risky tool calls, or check a command line",
 		Long: "Show the table of risky tool calls. Agents that ask before a tool call get its answer: allow, warn, gate " +
-			"(the user decides) or block. With a command line, show its risks in the current folder. The setting " +
-			"loop.risks overrides answers.",
+			"(the user decides) or block. With a command line, show its risks in the current folder, judged as a hook judges " +
+			"it. The setting loop.risks overrides answers.",
 		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
 		Args:    env.Arguments(0, 1, "at most one command line"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := c.settings(cmd, "")
+			l, err := c.Load(cmd)
 			if err != nil {
 				return err
+			}
+			if !l.Loop.Enabled {
+				c.Note("loop.enabled is false: hooks and loops let every call pass")
 			}
 			if len(args) == 0 {
-				return c.showRisks(set.RiskAnswers)
+				return c.showRisks(l.Loop.Risks)
 			}
-			root, err := filepath.EvalSymlinks(c.Cwd)
+			p, err := policy.Outside(c.Cwd, l.Dir, l.Loop.Risks)
 			if err != nil {
 				return err
 			}
-			found := risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: args[0]}, risk.Where{Root: root})
-			return c.showFindings(found, set.RiskAnswers)
+			j := p.Judge(&agent.ToolCall{Kind: agent.ToolExecute, Command: args[0]}, c.Cwd)
+			return c.showFindings(j.Findings)
 		},
 	}
 	c.JSONFlag(cmd)
 	return cmd
 }
 
-func (c *commands) showRisks(set map[string]config.RiskAnswer) error {
+func (c *commands) showRisks(set map[risk.Pattern]risk.Answer) error {
 	table := risk.Table()
 	for i := range table {
-		table[i].Answer = cmp.Or(risk.Answer(set[string(table[i].Pattern)]), table[i].Answer)
+		table[i].Answer = cmp.Or(set[table[i].Pattern], table[i].Answer)
 	}
 	return c.Print(table, func() {
 		lines := make([]string, len(table))
@@ -56,10 +58,7 @@ func (c *commands) showRisks(set map[string]config.RiskAnswer) error {
 	})
 }
 
-func (c *commands) showFindings(found []risk.Finding, set map[string]config.RiskAnswer) error {
-	for i := range found {
-		found[i].Answer = cmp.Or(risk.Answer(set[string(found[i].Pattern)]), found[i].Answer)
-	}
+func (c *commands) showFindings(found []risk.Finding) error {
 	return c.Print(append([]risk.Finding{}, found...), func() {
 		if len(found) == 0 {
 			c.Printf("nothing risky\n")

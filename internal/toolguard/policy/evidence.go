@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ type Evidence struct {
 
 // LookBefore reads the files that a risky call may touch.
 func (p *Policy) LookBefore(c *agent.ToolCall, dir string, j *Judgement) *Before {
-	b := &Before{root: p.Root, dir: cmp.Or(dir, p.Root), call: *c, files: make(map[string][]byte)}
+	b := &Before{root: p.Root, dir: p.folder(dir), call: *c, files: make(map[string][]byte)}
 	for _, name := range b.names() {
 		if err := b.read(name, j.Destructive()); err != nil {
 			b.skip("%s: %s", name, err)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,17 @@ type Policy struct {
 	Allowed []string
 }
 
+// Outside returns the policy of calls that no loop judges: in the project that contains the
+// folder dir, which an agent may have removed. own is the folder of perdure. The hook of an
+// agent and the preview of a command line both use it.
+func Outside(dir, own string, answers map[risk.Pattern]risk.Answer) (*Policy, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find project of tool call: %w", err)
+	}
+	return &Policy{Root: agentconfig.Root(dir), Own: []string{own}, Answers: answers}, nil
+}
+
 // Judgement is the result of judging a call.
 type Judgement struct {
 	// Findings are the risks of the call, the worst first, with the answers of the policy.
@@ -42,13 +54,15 @@ func Mutates(c *agent.ToolCall) bool {
 	return !slices.Contains([]agent.ToolKind{agent.ToolRead, agent.ToolSearch, agent.ToolFetch, agent.ToolThink}, c.Kind)
 }
 
-// Judge judges a call that is made in the folder dir; empty is the workspace.
+// Judge judges a call that is made in the folder dir. If dir is empty or no longer exists, the
+// call is judged as made in the workspace.
 func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
+	dir = p.folder(dir)
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "" // the agent cannot name it either
 	}
-	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
+	at := risk.Where{Root: p.Root, Dir: dir, Home: home, Own: p.Own, Protected: p.Protected}
 	// An agent that can write these could approve its own changes, trust its own settings, or
 	// hide changes of the log, or remove the hooks of the agent.
 	waivers, _ := rules.OwnFile(os.Getenv)
@@ -68,6 +82,18 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 		}
 	}
 	return Judgement{Findings: found, Answer: risk.Strictest(found)}
+}
+
+// folder returns the folder of a call without symbolic links.
+func (p *Policy) folder(dir string) string {
+	if dir == "" {
+		return p.Root
+	}
+	to, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return p.Root
+	}
+	return to
 }
 
 // followed returns a call with the targets of symbolic links added to its paths. A path

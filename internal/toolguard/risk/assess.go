@@ -101,6 +101,10 @@ type assessment struct {
 	patched string
 	// vars and aliases are set by the command line.
 	vars, aliases map[string]string
+	// filled are variables that are not empty where they are used; nounset is set if the shell
+	// ends at one that is not set.
+	filled  map[string]bool
+	nounset bool
 	// scripts are files that the command line writes, by path.
 	scripts map[string]string
 }
@@ -108,7 +112,7 @@ type assessment struct {
 func newAssessment(at Where) *assessment {
 	at.Dir = cmp.Or(at.Dir, at.Root)
 	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string),
-		scripts: make(map[string]string)}
+		filled: make(map[string]bool), scripts: make(map[string]string)}
 }
 
 // maxNames limits the names of a command line.
@@ -142,11 +146,19 @@ func (a *assessment) add(p Pattern, target string) {
 	}
 }
 
-// unknown replaces a word that only the shell knows.
-const unknown = "\x00"
+// unknown replaces a word that only the shell knows, empty one that may be empty as well.
+const (
+	unknown = "\x00"
+	empty   = unknown + "\x01"
+)
+
+// conceal returns a word with an ellipsis for its unknown parts.
+func conceal(word string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(word, empty, "…"), unknown, "…")
+}
 
 // shown returns a word, or a part of a command line, for a finding.
-func shown(text string) string { return clip.Bytes(strings.ReplaceAll(text, unknown, "…"), 120) }
+func shown(text string) string { return clip.Bytes(conceal(text), 120) }
 
 // place returns a path relative to the workspace, with slashes; outside is set if it
 // leads out of the workspace.
@@ -215,44 +227,16 @@ func (a *assessment) moves(name string) {
 	if name == "" || strings.Contains(name, unknown) {
 		return
 	}
-	if rel, outside := a.place(name); !outside && (project.Classify(rel).Class == project.TestFile || testFolder(rel)) {
+	rel, outside := a.place(withoutWildcards(name))
+	switch {
+	case everything(rel, outside, a.at):
+		a.add(DeleteAll, name)
+		return
+	case !outside && (project.Classify(rel).Class == project.TestFile || testFolder(rel)):
 		a.add(DeleteTest, name)
 		return
 	}
 	a.writes(name)
-}
-
-// removes assesses deleting a file or folder, with all its content if whole is set.
-func (a *assessment) removes(name string, whole bool) {
-	kind := DeleteFiles
-	if whole {
-		kind = DeleteTree
-	}
-	if strings.Contains(name, unknown) {
-		a.add(kind, strings.ReplaceAll(name, unknown, "…"))
-		return
-	}
-	bare := strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(name, "*"), ".*"), "/")
-	if bare == "" && strings.HasPrefix(name, "/") {
-		bare = "/"
-	}
-	rel, outside := a.place(bare)
-	class := project.Classify(rel).Class
-	switch {
-	case everything(rel, outside, a.at):
-		a.add(DeleteAll, name)
-	case a.held(rel, outside) || own(rel) || class == project.OwnFile:
-		a.add(WriteOwn, name)
-	case outside && harmless(rel):
-	case outside:
-		a.add(WriteOutside, name)
-	case class == project.TestFile || testFolder(rel):
-		a.add(DeleteTest, name)
-	case class.Protected() || !outside && a.at.Protected != nil && a.at.Protected(rel):
-		a.add(WriteGuard, name)
-	case !product(rel):
-		a.add(kind, name)
-	}
 }
 
 // own reports whether a file is one of perdure's.
@@ -270,25 +254,7 @@ func (a *assessment) held(rel string, outside bool) bool {
 	})
 }
 
-// everything reports whether a path contains the workspace or is the repository.
-func everything(rel string, outside bool, at Where) bool {
-	if !outside {
-		return rel == "." || rel == ".git" || strings.HasPrefix(rel, ".git/")
-	}
-	root := path.Clean(filepath.ToSlash(at.Root))
-	return rel == "/" || strings.HasPrefix(root, strings.TrimSuffix(rel, "/")+"/") || at.Home != "" &&
-		rel == path.Clean(filepath.ToSlash(at.Home))
-}
-
 // testFolder reports whether the name of a folder says that it holds tests.
 func testFolder(rel string) bool {
 	return slices.Contains([]string{"test", "tests", "__tests__", "spec", "specs", "e2e", "testdata"}, path.Base(rel))
-}
-
-// product reports whether tools create a file again.
-func product(rel string) bool {
-	folders := []string{"node_modules", "dist", "build", "target", "out", "bin", "obj", "__pycache__", ".pytest_cache",
-		".cache", "coverage", "tmp", ".next", ".venv"}
-	return slices.Contains([]string{".pyc", ".o", ".log", ".tmp"}, path.Ext(rel)) ||
-		slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool { return slices.Contains(folders, part) })
 }

@@ -3,6 +3,7 @@ package risk
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -85,25 +86,86 @@ func (a *assessment) part(b *strings.Builder, p syntax.WordPart) {
 
 // variable returns the value of a variable.
 func (a *assessment) variable(p *syntax.ParamExp) string {
-	if p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Param == nil {
+	if p.Param == nil {
 		return unknown
 	}
-	value, known := a.vars[p.Param.Value]
-	switch p.Param.Value {
-	case "HOME":
-		if !known && a.at.Home != "" {
-			value, known = filepath.ToSlash(a.at.Home), true
+	name := p.Param.Value
+	value, known := a.vars[name]
+	if !known {
+		value, known = a.environ(name)
+	}
+	unset := unknown
+	if !known && a.mayBeEmpty(name) {
+		unset = empty
+	}
+	if p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil {
+		return unknown
+	}
+	if p.Exp == nil {
+		if known {
+			return value
 		}
+		return unset
+	}
+	switch p.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+		if !known {
+			return a.text(p.Exp.Word)
+		}
+		return value
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		if !known {
+			return unknown
+		}
+		return strings.ReplaceAll(value, empty, unknown)
+	}
+	return unset
+}
+
+// environ returns the value of a variable that the line does not set.
+func (a *assessment) environ(name string) (value string, known bool) {
+	switch name {
+	case "HOME":
+		return filepath.ToSlash(a.at.Home), a.at.Home != ""
 	case "PWD":
-		value, known = filepath.ToSlash(a.at.Dir), true
+		return filepath.ToSlash(a.at.Dir), true
+	case "TMPDIR":
+		return "/tmp", true
 	}
-	switch {
-	case p.Exp != nil && !known && (p.Exp.Op == syntax.DefaultUnset || p.Exp.Op == syntax.DefaultUnsetOrNull):
-		return a.text(p.Exp.Word)
-	case p.Exp != nil && p.Exp.Op != syntax.DefaultUnset && p.Exp.Op != syntax.DefaultUnsetOrNull, !known:
-		return unknown
+	return "", false
+}
+
+// mayBeEmpty reports whether a variable of unknown value may be empty.
+func (a *assessment) mayBeEmpty(name string) bool {
+	return !a.nounset && !a.filled[name] && !slices.Contains([]string{unknownVariable, "HOME", "USER", "LOGNAME", "SHELL",
+		"$", "?", "#", "!", "RANDOM", "UID", "HOSTNAME", "OLDPWD", "BASH_SOURCE", "0"}, name)
+}
+
+// guards records the variables that a test compares: a line that tests whether "$X" is empty,
+// or exists, uses it only then.
+func (a *assessment) guards(n syntax.Node) {
+	if call, ok := n.(*syntax.CallExpr); ok {
+		if name := call.Args[0].Lit(); name != "[" && name != "test" {
+			return
+		}
 	}
-	return value
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
+			a.filled[p.Param.Value] = true
+		}
+		return true
+	})
+}
+
+// setsNounset reports whether the arguments of set make the shell end at unset variables.
+func setsNounset(args []string) bool {
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "-") && strings.Contains(arg, "u") ||
+			arg == "nounset" && i > 0 && strings.HasSuffix(args[i-1], "o") {
+			return true
+		}
+	}
+	return false
 }
 
 // substituted returns the output of a command substitution.
@@ -113,7 +175,7 @@ func (a *assessment) substituted(stmts []*syntax.Stmt) string {
 			return printed
 		}
 	}
-	return unknown
+	return empty
 }
 
 // printed returns the output of a statement, if the statement determines it.
@@ -125,6 +187,12 @@ func (a *assessment) printed(s *syntax.Stmt) (string, bool) {
 	switch path.Base(words[0]) {
 	case "pwd":
 		return filepath.ToSlash(a.at.Dir), true
+	case "git":
+		return a.gitFolder(words[1:])
+	case "mktemp":
+		return temporary(words[1:]), true
+	case "realpath", "readlink", "dirname", "basename":
+		return onPath(path.Base(words[0]), words[1:])
 	case "echo", "printf":
 		args := words[1:]
 		for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -142,6 +210,45 @@ func (a *assessment) printed(s *syntax.Stmt) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// gitFolder returns the folder that git rev-parse prints.
+func (a *assessment) gitFolder(args []string) (string, bool) {
+	if len(args) < 2 || args[0] != "rev-parse" {
+		return "", false
+	}
+	root := filepath.ToSlash(a.at.Root)
+	switch args[len(args)-1] {
+	case "--show-toplevel":
+		return root, true
+	case "--git-dir", "--absolute-git-dir", "--git-common-dir":
+		return path.Join(root, ".git"), true
+	}
+	return "", false
+}
+
+// temporary returns the path that mktemp prints; unknown, but not empty, for a template.
+func temporary(args []string) string {
+	options, others := split(args)
+	if len(others) > 0 && !has(options, 't', "") || has(options, 'p', "tmpdir") {
+		return unknown
+	}
+	return "/tmp/tmp.mktemp"
+}
+
+// onPath returns the output of a program that prints a part of a path.
+func onPath(name string, args []string) (string, bool) {
+	_, others := split(args)
+	if len(others) == 0 || strings.Contains(others[0], unknown) {
+		return "", false
+	}
+	switch name {
+	case "dirname":
+		return path.Dir(others[0]), true
+	case "basename":
+		return path.Base(others[0]), true
+	}
+	return others[0], true
 }
 
 // given returns the input of a command from a redirection, if the line contains it.
@@ -179,6 +286,7 @@ func (a *assessment) repeated(f *syntax.ForClause) {
 	}
 	items := a.wordsOf(over.Items)
 	delete(a.vars, over.Name.Value)
+	a.filled[over.Name.Value] = true
 	for _, item := range items {
 		rel, outside := a.place(item)
 		class := project.Classify(rel).Class

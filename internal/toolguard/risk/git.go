@@ -8,13 +8,107 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 )
 
+// gitCall is a command of git without the options of git itself.
+type gitCall struct {
+	verb string
+	// options are the arguments with a dash, without the values of those of one letter; others
+	// are the remaining arguments.
+	options, others []string
+	// paths is set if arguments follow "--".
+	paths bool
+}
+
+// gitValues returns the letters of the options that take a value: the next argument if none is
+// attached, and those that take an attached value only.
+func gitValues(verb string) (next, attached string) {
+	switch verb {
+	case "commit":
+		return "mFCct", "uS"
+	case "merge":
+		return "msXF", "S"
+	case "rebase", "pull":
+		return "sXxC", "S"
+	case "checkout":
+		return "bB", ""
+	case "switch":
+		return "cC", ""
+	case "worktree":
+		return "bB", ""
+	case "clean":
+		return "e", ""
+	case "push", "fetch":
+		return "oj", ""
+	case "branch":
+		return "u", ""
+	case "stash":
+		return "m", ""
+	case "tag":
+		return "mFu", "n"
+	case "restore":
+		return "s", ""
+	}
+	return "", ""
+}
+
+// parseGit returns the call of a verb with its arguments.
+func parseGit(verb string, args []string) gitCall {
+	g := gitCall{verb: verb}
+	next, attached := gitValues(verb)
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			g.paths = i+1 < len(args)
+			g.others = append(g.others, args[i+1:]...)
+			return g
+		case strings.HasPrefix(arg, "--"):
+			g.options = append(g.options, arg)
+		case strings.HasPrefix(arg, "-") && arg != "-":
+			at := strings.IndexAny(arg[1:], next+attached)
+			if at < 0 {
+				g.options = append(g.options, arg)
+				continue
+			}
+			g.options = append(g.options, arg[:at+2])
+			if at+2 == len(arg) && strings.IndexByte(next, arg[at+1]) >= 0 {
+				i++
+			}
+		default:
+			g.others = append(g.others, arg)
+		}
+	}
+	return g
+}
+
+// has reports whether an option is set. Git accepts the beginning of a long option.
+func (g *gitCall) has(short byte, long string) bool {
+	return slices.ContainsFunc(g.options, func(o string) bool {
+		if name, ok := strings.CutPrefix(o, "--"); ok {
+			name, _, _ = strings.Cut(name, "=")
+			return len(name) > 2 && strings.HasPrefix(long, name)
+		}
+		return short != 0 && strings.IndexByte(o, short) > 0
+	})
+}
+
+// sub returns the first argument that is no option.
+func (g *gitCall) sub() string { return strings.Join(g.others[:min(1, len(g.others))], "") }
+
 // git assesses a git command.
 func (a *assessment) git(args []string, depth int) {
+	dir := a.at.Dir
+	defer func() { a.at.Dir = dir }()
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // options of git itself
-		if args[0] == "-c" && len(args) > 1 {
+		takes := slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--config-env"}, args[0])
+		if len(args) > 1 && args[0] == "-C" {
+			a.changeDir(args[1])
+		}
+		if len(args) > 1 && (args[0] == "-c" || args[0] == "--config-env") {
 			a.gitSetting(args[1], depth)
 		}
-		takes := args[0] == "-C" || args[0] == "-c" || args[0] == "--git-dir" || args[0] == "--work-tree"
+		if setting, ok := strings.CutPrefix(args[0], "--config-env="); ok {
+			a.gitSetting(setting, depth)
+		}
 		args = args[1:]
 		if takes && len(args) > 0 {
 			args = args[1:]
@@ -23,33 +117,65 @@ func (a *assessment) git(args []string, depth int) {
 	if len(args) == 0 {
 		return
 	}
-	options, others := split(args[1:])
+	g := parseGit(args[0], args[1:])
 	command := "git " + shown(strings.Join(args, " "))
-	if discards(args[0], options, others, args[1:]) {
-		a.add(DiscardWork, command)
+	for _, found := range []struct {
+		pattern Pattern
+		matches bool
+	}{{DiscardWork, g.discards()}, {RewriteHistory, g.rewrites()}, {StashWork, g.stashes()},
+		{SkipChecks, g.skips() || g.runsHooks() && a.hooksOff()}} {
+		if found.matches {
+			a.add(found.pattern, command)
+		}
 	}
-	if rewrites(args[0], options, others) {
-		a.add(RewriteHistory, command)
-	}
-	if skips(args[0], options) {
-		a.add(SkipChecks, command)
-	}
-	switch args[0] {
+	a.gitFiles(&g, command)
+	a.gitRuns(&g, args[1:], depth)
+}
+
+// gitFiles assesses the files that a git command removes or moves.
+func (a *assessment) gitFiles(g *gitCall, command string) {
+	switch g.verb {
 	case "rm":
-		if has(options, 0, "cached") {
+		if g.has(0, "cached") || g.has('n', "dry-run") {
 			return
 		}
 		a.add(GitRemove, command)
-		for _, f := range others {
-			a.removes(f, has(options, 'r', ""))
+		for _, f := range g.others {
+			a.removes(f, g.has('r', ""))
 		}
 	case "mv":
-		for _, f := range others[:max(0, len(others)-1)] {
+		for _, f := range g.others[:max(0, len(g.others)-1)] {
 			a.moves(f)
 		}
-	case "config":
-		for i, name := range others[:max(0, len(others)-1)] {
-			a.gitSetting(name+"="+others[i+1], depth)
+	}
+}
+
+// gitRuns assesses the command lines and settings that a git command is given.
+func (a *assessment) gitRuns(g *gitCall, args []string, depth int) {
+	switch {
+	case g.verb == "config":
+		for i, name := range g.others[:max(0, len(g.others)-1)] {
+			a.gitSetting(name+"="+g.others[i+1], depth)
+		}
+	case g.verb == "submodule" && g.sub() == "foreach":
+		at := slices.Index(args, "foreach") + 1
+		for at < len(args) && strings.HasPrefix(args[at], "-") {
+			at++
+		}
+		if line := args[at:]; len(line) == 1 {
+			a.nested(line[0], depth)
+		} else if depth < maxNested {
+			a.words(slices.Clone(line), depth+1)
+		}
+	case g.verb == "bisect" && g.sub() == "run" && depth < maxNested:
+		a.words(slices.Clone(args[1:]), depth+1)
+	case g.verb == "rebase":
+		for i, arg := range args {
+			if line, ok := strings.CutPrefix(arg, "--exec="); ok {
+				a.nested(line, depth)
+			} else if (arg == "-x" || arg == "--exec") && i+1 < len(args) {
+				a.nested(args[i+1], depth)
+			}
 		}
 	}
 }
@@ -71,64 +197,128 @@ func (a *assessment) gitSetting(setting string, depth int) {
 }
 
 // skips reports whether a git command skips hooks, or makes git ignore changes of a file.
-func skips(verb string, options []string) bool {
-	switch verb {
+func (g *gitCall) skips() bool {
+	switch g.verb {
 	case "commit":
-		return has(options, 'n', "no-verify")
-	case "merge", "rebase":
-		return has(options, 0, "no-verify")
+		return g.has('n', "no-verify")
+	case "push", "merge", "pull", "rebase", "am":
+		return g.has(0, "no-verify")
 	case "update-index":
-		return has(options, 0, "assume-unchanged") || has(options, 0, "skip-worktree")
+		return g.has(0, "assume-unchanged") || g.has(0, "skip-worktree")
 	}
 	return false
 }
 
-// rewrites reports whether a git command rewrites or removes history.
-func rewrites(verb string, options, others []string) bool {
-	switch verb {
-	case "push":
-		return has(options, 'f', "force") || has(options, 0, "force-with-lease") || has(options, 0, "mirror") ||
-			has(options, 'd', "delete") ||
-			slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(o, "+") || strings.HasPrefix(o, ":") })
-	case "branch":
-		return has(options, 'D', "") || has(options, 'f', "force")
-	case "tag":
-		return has(options, 'D', "")
-	case "filter-branch", "filter-repo", "replace":
-		return true
-	case "update-ref":
-		return has(options, 'd', "")
-	case "reflog":
-		return len(others) > 0 && (others[0] == "expire" || others[0] == "delete")
-	case "gc", "prune":
-		return has(options, 0, "prune")
+// runsHooks reports whether a git command runs hooks that check the work.
+func (g *gitCall) runsHooks() bool {
+	return slices.Contains([]string{"commit", "push", "merge", "rebase", "am"}, g.verb)
+}
+
+// hooksOff reports whether the command line has set a variable that makes hooks be skipped.
+func (a *assessment) hooksOff() bool {
+	for name := range a.vars {
+		if skipsHooks(name) {
+			return true
+		}
 	}
 	return false
+}
+
+// rewrites reports whether a git command rewrites or removes history, or moves a branch away
+// from its commits.
+func (g *gitCall) rewrites() bool {
+	switch g.verb {
+	case "push":
+		return g.has('f', "force") || g.has(0, "force-with-lease") || g.has(0, "mirror") ||
+			g.has('d', "delete") || g.has(0, "prune") || slices.ContainsFunc(g.others, func(o string) bool {
+			return strings.HasPrefix(o, "+") || strings.HasPrefix(o, ":")
+		})
+	case "fetch", "pull":
+		return g.overwritesBranch()
+	case "branch":
+		return g.has('D', "") || g.has('M', "") || g.has('C', "") || g.has('f', "force")
+	case "checkout", "worktree":
+		return g.has('B', "")
+	case "switch":
+		return g.has('C', "force-create")
+	case "tag":
+		return g.has('D', "") || g.has('d', "delete") || g.has('f', "force")
+	case "filter-branch", "filter-repo":
+		return true
+	case "replace":
+		return !g.has('l', "list") && len(g.others) > 0
+	case "update-ref":
+		return g.has('d', "delete") || g.has(0, "stdin") || strings.HasPrefix(g.sub(), "refs/heads/")
+	case "reflog":
+		return (g.sub() == "expire" || g.sub() == "delete") && !g.has('n', "dry-run")
+	case "gc":
+		return g.has(0, "prune")
+	case "prune":
+		return !g.has('n', "dry-run")
+	}
+	return false
+}
+
+// overwritesBranch reports whether a fetch moves a branch of the user to other commits.
+func (g *gitCall) overwritesBranch() bool {
+	if len(g.others) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(g.others[1:], func(spec string) bool {
+		from, to, ok := strings.Cut(spec, ":")
+		return ok && to != "" && !strings.HasPrefix(to, "refs/remotes/") &&
+			(strings.HasPrefix(from, "+") || g.has('f', "force"))
+	})
+}
+
+// stashes reports whether a git command takes files out of the workspace that git does not
+// track: a check then sees less than the user has.
+func (g *gitCall) stashes() bool {
+	return g.verb == "stash" && slices.Contains([]string{"", "push", "save"}, g.sub()) &&
+		(g.has('u', "include-untracked") || g.has('a', "all"))
 }
 
 // discards reports whether a git command discards uncommitted work.
-func discards(verb string, options, others, all []string) bool {
-	switch verb {
+func (g *gitCall) discards() bool {
+	switch g.verb {
 	case "checkout":
-		makes := has(options, 'b', "") || has(options, 'B', "") || has(options, 't', "track") || has(options, 0, "orphan")
-		paths := slices.Contains(all, "--") || len(others) > 1 || slices.ContainsFunc(others, isPath)
-		return has(options, 'f', "force") || paths && len(others) > 0 && !makes
+		makes := g.has('b', "") || g.has('B', "") || g.has('t', "track") || g.has(0, "orphan")
+		paths := g.paths || len(g.others) > 1 || slices.ContainsFunc(g.others, isPath)
+		return g.has('f', "force") || g.has(0, "pathspec-from-file") || paths && !makes
 	case "switch":
-		return has(options, 'f', "force") || has(options, 0, "discard-changes")
+		return g.has('f', "force") || g.has(0, "discard-changes")
 	case "restore":
-		return !has(options, 'S', "staged") || has(options, 'W', "worktree")
+		return !g.has('S', "staged") || g.has('W', "worktree")
 	case "reset":
-		return has(options, 0, "hard") || has(options, 0, "merge") || has(options, 0, "keep")
+		return g.has(0, "hard") || g.has(0, "merge") || g.has(0, "keep")
 	case "clean":
-		return !has(options, 'n', "dry-run")
+		return !g.has('n', "dry-run")
 	case "stash":
-		return len(others) > 0 && (others[0] == "drop" || others[0] == "clear")
+		return g.sub() == "drop" || g.sub() == "clear"
 	case "read-tree":
-		return has(options, 'u', "") && has(options, 0, "reset")
+		return g.has('u', "") && g.has(0, "reset")
 	case "checkout-index":
-		return has(options, 'f', "force")
+		return g.has('f', "force")
 	case "worktree":
-		return len(others) > 0 && others[0] == "remove" && has(options, 'f', "force")
+		return g.sub() == "remove" && g.has('f', "force")
+	case "submodule":
+		return (g.sub() == "deinit" || g.sub() == "update") && g.has('f', "force")
+	}
+	return false
+}
+
+// undoesDiff reports whether a pipeline reverts uncommitted changes: git diff | git apply -R.
+func undoesDiff(from, to []string) bool {
+	if len(from) < 2 || len(to) == 0 || path.Base(from[0]) != "git" || from[1] != "diff" && from[1] != "stash" {
+		return false
+	}
+	options, _ := split(to[1:])
+	switch path.Base(to[0]) {
+	case "git":
+		return len(to) > 1 && to[1] == "apply" && has(options, 'R', "reverse") && !has(options, 0, "check") &&
+			!has(options, 0, "stat")
+	case "patch":
+		return has(options, 'R', "reverse") && !has(options, 0, "dry-run")
 	}
 	return false
 }

@@ -58,8 +58,8 @@ func deletions() map[string]string {
 		"find . -name '*_test.go' -delete":   "delete_tree",
 		"find tests -type f -exec rm {} \\;": "delete_test",
 		"find src -name x -exec sed -i s/a/b/ {} +": "",
-		"git ls-files | xargs rm -f":                "delete_files",
-		"ls | xargs -I{} rm -rf {}":                 "delete_tree",
+		"git ls-files | xargs rm -f":                "delete_everything delete_files",
+		"ls | xargs -I{} rm -rf {}":                 "delete_everything delete_tree",
 		"(cd a && rm b) & { rm c; }":                "delete_files",
 		"if true; then rm -rf src; fi":              "delete_tree",
 		"x=$(rm -rf src)":                           "delete_tree",
@@ -228,7 +228,8 @@ func TestTable(t *testing.T) {
 
 func FuzzAssess(f *testing.F) {
 	for _, line := range []string{"rm -rf x", "cat <<E > y\nE", "find . -exec rm {} \\;", "eval $(x)",
-		"git -c a=b rm -r ''", "xargs -I", "cd $X && rm -rf ~"} {
+		"git -c a=b rm -r ''", "xargs -I", "find . ( -name a -o ! -b ) -exec rm {} +",
+		"rm -rf \"$A/\"${B:?}*", "cd $X && rm -rf ~"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -32,6 +32,8 @@ func (a *assessment) command(line string, depth int) {
 			a.piped(n, depth)
 		case *syntax.ForClause:
 			a.repeated(n)
+		case *syntax.TestClause:
+			a.guards(n)
 		case *syntax.DeclClause:
 			a.assigned(n.Args)
 		case *syntax.Redirect:
@@ -51,14 +53,36 @@ func (a *assessment) call(n *syntax.CallExpr, depth int) {
 		a.assigned(n.Assigns)
 		return
 	}
-	for _, as := range n.Assigns {
-		if as.Name != nil && skipsHooks(as.Name.Value) && len(words) > 1 && path.Base(words[0]) == "git" &&
-			(words[1] == "commit" || words[1] == "push") {
-			a.add(SkipChecks, as.Name.Value+" "+shown(strings.Join(words[:2], " ")))
-		}
-	}
+	a.environment(n.Assigns, words)
+	a.guards(n)
 	if rest, done := a.envOptions(words, depth); !done {
 		a.words(rest, depth)
+	}
+}
+
+// environment assesses the variables that a command is given, by the shell or by env.
+func (a *assessment) environment(assigns []*syntax.Assign, words []string) {
+	at := slices.IndexFunc(words, func(w string) bool { return path.Base(w) == "git" })
+	if at < 0 || at+1 >= len(words) {
+		return
+	}
+	variables := slices.Clone(words[:at])
+	for _, as := range assigns {
+		if as.Name != nil {
+			variables = append(variables, as.Name.Value+"="+a.text(as.Value))
+		}
+	}
+	for _, v := range variables {
+		name, value, ok := strings.Cut(v, "=")
+		switch {
+		case !ok:
+		case skipsHooks(name) && (words[at+1] == "commit" || words[at+1] == "push"):
+			a.add(SkipChecks, name+" "+shown(strings.Join(words[at:at+2], " ")))
+		case strings.HasPrefix(name, "GIT_CONFIG_KEY_"), name == "GIT_CONFIG_PARAMETERS":
+			if strings.Contains(strings.ToLower(value), "core.hookspath") {
+				a.add(SkipChecks, shown(v))
+			}
+		}
 	}
 }
 
@@ -122,6 +146,7 @@ func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
 		return
 	}
 	if words, ok := a.called(b.Y); ok {
+		a.pipedFiles(b.X, words)
 		text, known := a.printed(b.X)
 		if !known {
 			text = unknown
@@ -252,18 +277,26 @@ func (a *assessment) words(words []string, depth int) {
 		for _, variable := range args {
 			delete(a.vars, variable)
 		}
-	case "rm", "unlink", "rmdir", "shred", "trash":
+	case "set":
+		a.nounset = a.nounset || setsNounset(args)
+	case "rm", "unlink", "rmdir", "shred", "trash", "wipe", "srm", "rimraf", "del-cli", "trash-put":
 		a.rm(name, args)
 	case "git":
 		a.git(args, depth)
 	case "find":
 		a.find(args, depth)
+	case "fd", "fdfind":
+		a.fd(args, depth)
 	case "xargs", "parallel":
 		a.xargs(args, depth)
 	case "docker", "podman", "nerdctl":
 		a.container(args, depth)
 	case "perdure":
 		a.steers(args)
+	case "husky", "pre-commit", "lefthook", "overcommit":
+		if slices.Contains(args, "uninstall") || slices.Contains(args, "--uninstall") {
+			a.add(SkipChecks, shown(name+" "+strings.Join(args, " ")))
+		}
 	case "pkill", "killall":
 		if slices.ContainsFunc(args, func(w string) bool { return strings.Contains(w, "perdure") }) {
 			a.add(DecideForPerson, shown(name+" "+strings.Join(args, " ")))
@@ -327,11 +360,15 @@ func (a *assessment) shell(name string, args []string, depth int) {
 
 // nested assesses a command line within a command line. Unknown parts stay unknown.
 func (a *assessment) nested(line string, depth int) {
+	line = strings.ReplaceAll(line, empty, "${"+emptyVariable+"}")
 	a.command(strings.ReplaceAll(line, unknown, "${"+unknownVariable+"}"), depth+1)
 }
 
-// unknownVariable is a variable that is never set.
-const unknownVariable = "__"
+// Variables that replace the unknown parts of a nested command line.
+const (
+	unknownVariable = "__"
+	emptyVariable   = "__e"
+)
 
 // split separates options from other arguments; after -- all are others.
 func split(args []string) (options, others []string) {
@@ -356,61 +393,6 @@ func has(options []string, short byte, long string) bool {
 		}
 		return short != 0 && strings.IndexByte(o, short) > 0
 	})
-}
-
-func (a *assessment) rm(name string, args []string) {
-	options, others := split(args)
-	whole := name == "rm" && (has(options, 'r', "recursive") || has(options, 'R', ""))
-	for _, target := range others {
-		a.removes(target, whole)
-	}
-}
-
-// find assesses -delete and -exec of find.
-func (a *assessment) find(args []string, depth int) {
-	starts := args
-	for i, arg := range args {
-		if strings.HasPrefix(arg, "-") || arg == "(" || arg == "!" {
-			starts = args[:i]
-			break
-		}
-	}
-	for i, arg := range args {
-		switch arg {
-		case "-delete":
-			a.removesBelow(starts)
-		case "-exec", "-execdir", "-ok", "-okdir":
-			inner := unwrapped(args[i+1:])
-			if len(inner) > 0 && path.Base(inner[0]) == "rm" {
-				a.removesBelow(starts)
-				continue
-			}
-			for j, w := range inner {
-				if w == ";" || w == "+" {
-					inner = inner[:j]
-					break
-				}
-			}
-			for j := range inner {
-				inner[j] = strings.ReplaceAll(inner[j], "{}", unknown)
-			}
-			a.words(inner, depth)
-		}
-	}
-}
-
-// removesBelow assesses deleting unnamed files below folders.
-func (a *assessment) removesBelow(starts []string) {
-	if len(starts) == 0 {
-		starts = []string{"."}
-	}
-	for _, start := range starts {
-		if rel, outside := a.place(start); !outside && rel == "." || strings.Contains(start, unknown) {
-			a.add(DeleteTree, strings.ReplaceAll(start, unknown, "…"))
-			continue
-		}
-		a.removes(start, true)
-	}
 }
 
 // xargs assesses a command with unknown arguments.

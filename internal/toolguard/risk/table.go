@@ -48,6 +48,7 @@ const (
 	DeleteAll       Pattern = "delete_everything"
 	GitRemove       Pattern = "git_remove"
 	DiscardWork     Pattern = "discard_work"
+	StashWork       Pattern = "stash_work"
 	RewriteHistory  Pattern = "rewrite_history"
 	SkipChecks      Pattern = "skip_checks"
 	DecideForPerson Pattern = "decide_for_person"
@@ -87,16 +88,21 @@ func Table() []Rule {
 			"You are about to delete files. Check that they are yours and that the task does not need them.", true},
 		{DeleteTree, "deleting folders with their content (rm -r)", High, Warn,
 			"You are about to delete whole folders. Name the files that are no longer needed instead.", true},
-		{DeleteAll, "deleting the workspace, the repository, the home folder or the root", Critical, Block,
-			"This would delete the workspace or more.", true},
+		{DeleteAll, "deleting the workspace, the repository, the home folder, a folder of the system or a disk", Critical,
+			Block, "This would delete the workspace or more. A variable that may be empty counts as empty: write " +
+				`"${NAME:?}/path", or the path itself.`, true},
 		{GitRemove, "git rm", High, Warn, "You are about to remove files from the repository. Check that they are " +
 			"yours and that the task does not need them.", true},
-		{DiscardWork, "git checkout, restore, reset --hard, clean or stash drop that discard work", Critical, Block,
+		{DiscardWork, "git checkout, restore, reset --hard, clean, stash drop, submodule deinit or worktree remove that " +
+			"discard work", Critical, Block,
 			"This discards uncommitted work, perhaps of other people. Undo your own changes by editing the files.", true},
-		{RewriteHistory, "git push --force, branch -D, filter-branch, update-ref -d, reflog expire, gc --prune=now",
+		{StashWork, "git stash of files that git does not track", High, Warn,
+			"This takes untracked files out of the workspace. Restore them with git stash pop before you end your turn.", false},
+		{RewriteHistory, "git push --force, branch -D, checkout -B, tag -d, filter-branch, update-ref -d, reflog expire, " +
+			"gc --prune=now",
 			Critical, Block,
 			"This rewrites or removes history that others may need.", true},
-		{SkipChecks, "commit --no-verify and other ways to skip hooks", High, Warn,
+		{SkipChecks, "commit or push --no-verify and other ways to skip hooks", High, Warn,
 			"Hooks have to run. Fix what they report.", false},
 		{DecideForPerson, "answering gates of perdure, allowing denied calls, installing or removing its hooks, resuming " +
 			"or ending its loops, marking false alarms, killing it",

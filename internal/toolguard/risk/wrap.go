@@ -10,6 +10,10 @@ import (
 func unwrapped(words []string) []string {
 	for len(words) > 0 {
 		name := path.Base(words[0])
+		if n := launcherWords(words); n > 0 {
+			words = words[n:]
+			continue
+		}
 		if !wraps(name) {
 			return words
 		}
@@ -23,6 +27,33 @@ func unwrapped(words []string) []string {
 		}
 	}
 	return words
+}
+
+// launcherWords returns the number of words with which a package manager runs a program of its
+// packages, with their options; 0 for other commands.
+func launcherWords(words []string) int {
+	second := ""
+	if len(words) > 1 {
+		second = words[1]
+	}
+	n := 0
+	switch name := path.Base(words[0]); {
+	case slices.Contains([]string{"npx", "bunx", "pnpx", "uvx"}, name):
+		n = 1
+	case slices.Contains([]string{"npm exec", "npm x", "pnpm exec", "pnpm dlx", "yarn dlx", "yarn exec", "bundle exec",
+		"poetry run", "uv run", "pipenv run", "pipx run", "pdm run", "rye run", "hatch run", "mise exec", "bun x",
+		"composer exec"}, name+" "+second):
+		n = 2
+	case (name == "yarn" || name == "pnpm" || name == "bun") && acts(second):
+		return 1
+	}
+	for n > 0 && n < len(words) && strings.HasPrefix(words[n], "-") {
+		if slices.Contains([]string{"-p", "--package", "-c", "--with"}, words[n]) {
+			n++
+		}
+		n++
+	}
+	return min(n, len(words))
 }
 
 // optionWords returns the number of words of an option of env.
@@ -44,7 +75,7 @@ func wraps(name string) bool {
 // acts reports whether this package assesses a program.
 func acts(name string) bool {
 	return shells(name) || interpreter(name) || slices.Contains([]string{"rm", "unlink", "rmdir", "shred", "trash", "git",
-		"find", "xargs", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill",
+		"find", "xargs", "rimraf", "del-cli", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill",
 		"killall"}, name)
 }
 

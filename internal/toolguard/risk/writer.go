@@ -38,13 +38,7 @@ func (a *assessment) writer(name string, args []string) {
 		}
 		a.copied(to, from)
 	case "rsync":
-		if len(others) > 0 {
-			to := others[len(others)-1]
-			if slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) {
-				a.removesBelow([]string{to})
-			}
-			a.writes(to)
-		}
+		a.rsync(options, others)
 	case "chmod", "chown":
 		a.modes(name, args)
 	case "dd":
@@ -136,5 +130,25 @@ func (a *assessment) modes(name string, args []string) {
 		if !outside && testFolder(rel) {
 			a.add(WriteTest, f)
 		}
+	}
+}
+
+// rsync assesses a copy of folders, which can delete in both of them.
+func (a *assessment) rsync(options, others []string) {
+	if len(others) < 2 || has(options, 'n', "dry-run") {
+		return
+	}
+	to := others[len(others)-1]
+	remote := strings.Contains(to, ":") && !strings.HasPrefix(to, "/")
+	if slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--del") }) && !remote {
+		a.removes(to, true)
+	}
+	if has(options, 0, "remove-source-files") {
+		for _, from := range others[:len(others)-1] {
+			a.removes(from, true)
+		}
+	}
+	if !remote {
+		a.writes(to)
 	}
 }
