@@ -208,7 +208,7 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 // TestInALoop: the loop decides, before and after a call.
 func TestInALoop(t *testing.T) {
 	t.Parallel()
-	l, err := vendorhook.Listen(t.Context(), t.TempDir(),
+	l, err := vendorhook.Listen(t.Context(), []string{t.TempDir()},
 		func(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
 			if q.Event == vendorhook.PreToolUse {
 				return vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no " + q.Call.Command}

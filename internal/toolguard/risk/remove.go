@@ -127,8 +127,8 @@ func systemFolder(name string) bool {
 // isDisk reports whether a path is a disk, or a part of one.
 func isDisk(name string) bool {
 	dev, ok := strings.CutPrefix(name, "/dev/")
-	return ok && slices.ContainsFunc([]string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "loop", "mapper/",
-		"md", "dm-"}, func(kind string) bool { return strings.HasPrefix(dev, kind) })
+	return ok && slices.ContainsFunc([]string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "loop",
+		"mapper/", "md", "dm-"}, func(kind string) bool { return strings.HasPrefix(dev, kind) })
 }
 
 // product reports whether tools create a file again.

@@ -75,8 +75,8 @@ func wraps(name string) bool {
 // acts reports whether this package assesses a program.
 func acts(name string) bool {
 	return shells(name) || interpreter(name) || slices.Contains([]string{"rm", "unlink", "rmdir", "shred", "trash", "git",
-		"find", "xargs", "rimraf", "del-cli", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill",
-		"killall"}, name)
+		"find", "xargs", "rimraf", "del-cli", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd", "chmod", "chown",
+		"perdure", "pkill", "killall"}, name)
 }
 
 func isNumber(s string) bool {
