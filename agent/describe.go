@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Describe returns a tool call for an agent's name of a tool and its input. The names
@@ -21,8 +23,15 @@ func Describe(id, name string, input json.RawMessage) ToolCall {
 	for _, p := range in.texts("paths") {
 		call.touches(p)
 	}
+	lines := []string{in.text("command"), in.text("cmd"), quoted(in.texts("command"))}
+	if call.Kind == ToolOther {
+		v := valuesOf(input)
+		lines = v.lines
+		for _, p := range v.paths {
+			call.touches(p)
+		}
+	}
 	if call.Kind == ToolExecute || call.Kind == ToolOther {
-		lines := []string{in.text("command"), in.text("cmd"), quoted(in.texts("command"))}
 		call.Command = strings.Join(slices.DeleteFunc(lines, func(l string) bool { return l == "" }), "\n")
 	}
 	if call.Kind == ToolOther && len(call.Paths) > 0 && call.Command == "" {
@@ -85,12 +94,16 @@ func title(call ToolCall) string {
 	return call.Name
 }
 
+// camel matches the beginning of a word in a name such as createTextFile.
+var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
+
 // namedKind is what a tool does with files by the words of its name, which servers of
 // tools choose as they like.
 func namedKind(name string) ToolKind {
 	if at := strings.LastIndex(name, "__"); at >= 0 {
 		name = name[at+2:]
 	}
+	name = camel().ReplaceAllString(name, "${1}_$2") // createTextFile
 	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '_' || c == '-' || c == '.' })
 	has := func(any ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(any, w) })

@@ -72,7 +72,7 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 			at.Own = append(slices.Clip(at.Own), own)
 		}
 	}
-	found := risk.Assess(p.followed(c, at.Dir), at)
+	found := risk.Assess(p.followed(described(c), at.Dir), at)
 	for i := range found {
 		f := &found[i]
 		f.Target = strings.TrimPrefix(f.Target, p.Root+string(filepath.Separator)) // one name for each file
@@ -96,12 +96,54 @@ func (p *Policy) folder(dir string) string {
 	return to
 }
 
+// described returns a call with the paths and the command in its input. An agent can report a
+// call of another server's tool without them.
+func described(c *agent.ToolCall) *agent.ToolCall {
+	bare := Mutates(c) && c.Command == "" && len(c.Paths) == 0
+	if len(c.Input) == 0 || c.Kind != agent.ToolOther && !bare {
+		return c
+	}
+	full, known := *c, agent.Describe(c.ID, c.Name, c.Input)
+	full.Command = cmp.Or(c.Command, known.Command)
+	for _, name := range known.Paths {
+		if !slices.Contains(c.Paths, name) {
+			full.Paths = append(slices.Clip(full.Paths), name)
+		}
+	}
+	if c.Kind == agent.ToolOther {
+		full.Kind = known.Kind
+	}
+	return &full
+}
+
+// isFile reports whether a value that has the form of a path, in a call of a tool that is not
+// known, can be a file: an absolute path begins with a folder that exists, and one without an
+// extension exists itself. Others are addresses, branches and types of media.
+func (p *Policy) isFile(name, dir string) bool {
+	slashed := filepath.ToSlash(name)
+	if filepath.IsAbs(name) {
+		top, _, _ := strings.Cut(strings.TrimPrefix(slashed, "/"), "/")
+		_, err := os.Lstat(string(filepath.Separator) + top)
+		return err == nil || p.holds(name) || !strings.HasPrefix(slashed, "/")
+	}
+	if !strings.Contains(slashed, "/") || filepath.Ext(name) != "" || strings.HasPrefix(slashed, ".") ||
+		strings.HasPrefix(slashed, "~") || strings.ContainsAny(slashed, "*?") {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
 // followed returns a call with the targets of symbolic links added to its paths. A path
 // that leads into the workspace under another name is a path of the workspace.
 func (p *Policy) followed(c *agent.ToolCall, dir string) *agent.ToolCall {
 	real := *c
 	real.Paths = nil
+	unknown := len(c.Input) > 0 && agent.Describe("", c.Name, nil).Kind == agent.ToolOther
 	for _, given := range c.Paths {
+		if unknown && !p.isFile(given, dir) {
+			continue
+		}
 		name := absolute(dir, given)
 		to := filepath.Join(target(filepath.Dir(name)), filepath.Base(name))
 		if c.Kind != agent.ToolDelete && c.Kind != agent.ToolMove { // those apply to the link, not to its target

@@ -64,7 +64,9 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 			}
 		}
 	}
-	if c.Command != "" {
+	if isPowerShell(c.Name) {
+		a.powershell(c.Command, 0)
+	} else if c.Command != "" {
 		a.command(c.Command, 0)
 	}
 	var members map[string]any // only the patch names the deleted files
@@ -167,7 +169,7 @@ func (a *assessment) place(name string) (rel string, outside bool) {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && a.at.Home != "" && (rest == "" || rest[0] == '/') {
 		name = filepath.ToSlash(a.at.Home) + rest
 	}
-	if !path.IsAbs(name) && !filepath.IsAbs(name) {
+	if !path.IsAbs(name) && !filepath.IsAbs(name) && !hasDrive(name) {
 		name = path.Join(filepath.ToSlash(a.at.Dir), name)
 	}
 	name, root := path.Clean(name), path.Clean(filepath.ToSlash(a.at.Root))
@@ -178,6 +180,11 @@ func (a *assessment) place(name string) (rel string, outside bool) {
 		return rest, false
 	}
 	return name, true
+}
+
+// hasDrive reports whether a path begins with a drive of Windows.
+func hasDrive(name string) bool {
+	return len(name) > 2 && name[1] == ':' && name[2] == '/' && letter(name[0])
 }
 
 // harmless reports whether a path is a common place for output, like /dev/null.

@@ -36,16 +36,19 @@ func (a *assessment) script(name string, args []string, depth int) {
 // Calls that delete, move, write, and run commands, in the languages that interpreters
 // accept on a command line.
 var deleters = lazyregexp.New(
-	`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|` +
+	`(?i:\]::delete\w*)|` +
+		`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|` +
 		`truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|` +
 		`remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
 
 var movers = lazyregexp.New(
-	`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|` +
+	`(?i:\]::(?:move|copy|replace))|` +
+		`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|` +
 		`chmod)|copyFile(Sync)?)\b`)
 
 var writers = lazyregexp.New(
-	`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|` +
+	`(?i:\]::(?:writeall|appendall|create))|` +
+		`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|` +
 		`\.touch\(|symlink`)
 
 var runners = lazyregexp.New(

@@ -37,11 +37,7 @@ func (a *assessment) find(args []string, depth int) {
 		for i := range command {
 			command[i] = strings.ReplaceAll(command[i], "{}", unknown)
 		}
-		if a.deletes(command) {
-			a.removesBelow(starts, by)
-		} else {
-			a.words(command, depth)
-		}
+		a.selected(command, starts, by, depth)
 	}
 	f.list()
 }
@@ -65,10 +61,18 @@ func (a *assessment) fd(args []string, depth int) {
 	if len(starts) == 0 {
 		starts = []string{"."}
 	}
-	if a.deletes(command) {
+	a.selected(command, starts, by, depth)
+}
+
+// selected assesses a command that runs for the files that a program selects below folders.
+func (a *assessment) selected(command, starts []string, by selection, depth int) {
+	switch {
+	case depth >= maxNested:
+		a.add(Unreadable, shown(strings.Join(command, " ")))
+	case a.deletes(command, depth):
 		a.removesBelow(starts, by)
-	} else {
-		a.words(command, depth)
+	default:
+		a.words(command, depth+1)
 	}
 }
 

@@ -12,21 +12,24 @@ import (
 // destroy nothing are not.
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/kinds.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		want, command, ok := strings.Cut(line, " | ")
-		if title, comment := strings.CutPrefix(line, "# "); comment || !ok {
-			kind = title
-			continue
+	for _, table := range []struct{ file, tool string }{{"kinds.txt", "Bash"}, {"powershell.txt", "PowerShell"}} {
+		text, err := os.ReadFile("testdata/" + table.file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		got := patterns(&agent.ToolCall{Kind: agent.ToolExecute, Command: strings.ReplaceAll(command, `\n`, "\n")})
-		if want = strings.TrimPrefix(want, "-"); got != want {
-			t.Errorf("%s: %s: %q, want %q", kind, command, got, want)
+		kind := ""
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSuffix(line, "\n")
+			want, command, ok := strings.Cut(line, " | ")
+			if !ok {
+				kind = strings.TrimPrefix(line, "# ")
+				continue
+			}
+			got := patterns(&agent.ToolCall{Kind: agent.ToolExecute, Name: table.tool,
+				Command: strings.ReplaceAll(command, "⏎", "\n")})
+			if want = strings.TrimPrefix(want, "-"); got != want {
+				t.Errorf("%s: %s: %q, want %q", kind, command, got, want)
+			}
 		}
 	}
 }

@@ -62,8 +62,9 @@ func withoutWildcards(name string) string {
 	for len(parts) > 0 && matchesAll(parts[len(parts)-1]) {
 		parts = parts[:len(parts)-1]
 	}
-	if name = strings.Join(parts, "/"); name == "" && absolute {
-		return "/"
+	name = strings.Join(parts, "/")
+	if name == "" && absolute || len(name) == 2 && name[1] == ':' {
+		return name + "/"
 	}
 	return name
 }
@@ -173,7 +174,7 @@ func (a *assessment) removesBelow(starts []string, by selection) {
 }
 
 // pipedFiles assesses a list of files that a pipeline passes to a program that deletes them.
-func (a *assessment) pipedFiles(x *syntax.Stmt, to []string) {
+func (a *assessment) pipedFiles(x *syntax.Stmt, to []string, depth int) {
 	from, ok := a.called(x)
 	if !ok || len(from) == 0 || len(to) == 0 {
 		return
@@ -182,16 +183,19 @@ func (a *assessment) pipedFiles(x *syntax.Stmt, to []string) {
 		a.add(DiscardWork, shown(strings.Join(from, " ")+" | "+strings.Join(to, " ")))
 	}
 	starts, by := listed(from)
-	if name := path.Base(to[0]); len(starts) == 0 || name != "xargs" && name != "parallel" || !a.deletes(to) {
+	if name := path.Base(to[0]); len(starts) == 0 || name != "xargs" && name != "parallel" || !a.deletes(to, depth) {
 		return
 	}
 	a.removesBelow(starts, by)
 }
 
 // deletes reports whether a command deletes files.
-func (a *assessment) deletes(words []string) bool {
+func (a *assessment) deletes(words []string, depth int) bool {
+	if depth >= maxNested {
+		return false
+	}
 	inner := newAssessment(a.at)
-	inner.words(slices.Clone(words), maxNested-1)
+	inner.words(slices.Clone(words), depth+1)
 	return slices.ContainsFunc(inner.found, func(f Finding) bool {
 		return f.Pattern == DeleteFiles || f.Pattern == DeleteTree
 	})

@@ -242,6 +242,17 @@ func FuzzAssess(f *testing.F) {
 	})
 }
 
+func FuzzPowerShell(f *testing.F) {
+	for _, text := range []string{"Remove-Item -Recurse src", "gci | % { ri $_ }", "$x = 'a'; rm \"$x\\b\" -r",
+		"@'\nx\n'@ > y",
+		"iex \"git $(x)\"", "cmd /c del /s x & rd y", "(gci src) | ri", "powershell -enc AAAA", "& $x.y(`\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Name: "PowerShell", Command: text}, where())
+	})
+}
+
 func BenchmarkAssess(b *testing.B) {
 	c := &agent.ToolCall{Kind: agent.ToolExecute,
 		Command: "cd src && go test ./... -run 'TestX' | tee /tmp/log && git diff --stat; rm -rf build"}

@@ -17,6 +17,9 @@ func (a *assessment) command(line string, depth int) {
 		a.add(Unreadable, shown(line))
 		return
 	}
+	if cmdletCall().MatchString(line) { // agents on Windows run PowerShell as their shell
+		a.psLine(line, depth+1)
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
 		a.add(Unreadable, shown(line))
@@ -146,7 +149,7 @@ func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
 		return
 	}
 	if words, ok := a.called(b.Y); ok {
-		a.pipedFiles(b.X, words)
+		a.pipedFiles(b.X, words, depth)
 		text, known := a.printed(b.X)
 		if !known {
 			text = unknown
@@ -249,7 +252,7 @@ func (a *assessment) words(words []string, depth int) {
 	if len(words) == 0 {
 		return
 	}
-	name, args := path.Base(words[0]), words[1:]
+	name, args := programName(words[0]), words[1:]
 	if name != "cd" {
 		for _, word := range without(args, programOf(name, args).scripts) {
 			a.named(word)
@@ -285,6 +288,12 @@ func (a *assessment) words(words []string, depth int) {
 		a.git(args, depth)
 	case "find":
 		a.find(args, depth)
+	case "powershell", "pwsh":
+		a.psProgram(args, depth)
+	case "cmd":
+		a.cmdExe(args, depth)
+	case "del", "erase", "rd":
+		a.cmdCommand(append([]string{name}, args...), depth)
 	case "fd", "fdfind":
 		a.fd(args, depth)
 	case "xargs", "parallel":

@@ -9,7 +9,7 @@ import (
 // unwrapped removes programs that only run another one.
 func unwrapped(words []string) []string {
 	for len(words) > 0 {
-		name := path.Base(words[0])
+		name := programName(words[0])
 		if n := launcherWords(words); n > 0 {
 			words = words[n:]
 			continue
@@ -75,8 +75,8 @@ func wraps(name string) bool {
 // acts reports whether this package assesses a program.
 func acts(name string) bool {
 	return shells(name) || interpreter(name) || slices.Contains([]string{"rm", "unlink", "rmdir", "shred", "trash", "git",
-		"find", "xargs", "rimraf", "del-cli", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd", "chmod", "chown",
-		"perdure", "pkill", "killall"}, name)
+		"powershell", "cmd", "find", "xargs", "rimraf", "del-cli", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd",
+		"chmod", "chown", "perdure", "pkill", "killall"}, name)
 }
 
 func isNumber(s string) bool {
