@@ -17,7 +17,7 @@ const (
 	maxPathBytes  = 4096
 )
 
-// values are the texts in the input of a tool that this package does not know. Servers of tools
+// values are the strings in the input of a tool that this package does not know. Servers of tools
 // name their parameters as they like, so paths are found by their form, at any depth.
 type values struct {
 	left  int
@@ -67,7 +67,7 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// command reads the command line in an object, with the arguments beside it.
+// command reads the command line in an object, with the arguments next to it.
 func (v *values) command(object map[string]any) {
 	for _, name := range []string{"command", "cmd", "commands", "script", "shell_command", "command_line", "commandLine"} {
 		switch line := object[name].(type) {
