@@ -83,9 +83,16 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	look, err := r.look(ctx, &state.Outcome{}, out.After) // its warnings were reported when the iteration was judged
+	if err != nil {
+		return "", err
+	}
+	if !out.Accepted {
+		out.Deciders = keptDeciders(look.deciders)
+	}
 	if v := out.CleanCopy; v == nil || v.Of != out.After || v.State == cleancheck.Failed && !out.Accepted {
 		watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-		v, err = r.checkCleanCopy(watched, out.After, r.state.Run.Check, true, nil)
+		v, err = r.checkCleanCopy(watched, out.After, r.state.Run.Check, true, look)
 		cause := context.Cause(watched)
 		stop()
 		if _, ok := errors.AsType[*controlError](cause); ok {
@@ -108,7 +115,7 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 		return r.regressed(ctx, out)
 	}
 	r.state.Verdict = string(record.Completed)
-	r.state.Reason += cleanCopyNote(out) + weakenedNote(out)
+	r.state.Reason += cleanCopyNote(out) + decidersNote(out) + weakenedNote(out)
 	return stepSelect, nil
 }
 
@@ -198,7 +205,7 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 			return nil, err
 		}
 	}
-	c.Since, c.Found = look.since, look.found
+	c.Since, c.Found, c.Deciders = look.since, look.found, look.deciders
 	v, err := cleancheck.Check(ctx, *cfg, c)
 	if err != nil {
 		return nil, refusal(err)
@@ -321,6 +328,10 @@ func (r *run) cleanCopyRegressions(out *state.Outcome, v *cleancheck.Verdict) []
 	if v.State != cleancheck.Failed {
 		return nil
 	}
-	return []regression.Regression{{Type: string(v.Type), Severity: string(hook.High), Text: v.Why, Tests: v.Tests,
+	severity := hook.High
+	if v.Deciders == cleancheck.Failed {
+		severity = hook.Critical // a person decides
+	}
+	return []regression.Regression{{Type: string(v.Type), Severity: string(severity), Text: v.Why, Tests: v.Tests,
 		Files: v.Files}}
 }

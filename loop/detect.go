@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/verify/decider"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -51,6 +52,8 @@ type look struct {
 	by *regression.Ruled
 	// found are the findings; nil when detection is off.
 	found *detect.Report
+	// deciders are the changed files that decide what the check runs.
+	deciders *decider.Found
 }
 
 // look runs detection on a snapshot. Warnings go to out.
@@ -61,6 +64,9 @@ func (r *run) look(ctx context.Context, out *state.Outcome, id workspace.ID) (*l
 		return nil, err
 	}
 	if l.by, err = r.ruledBy(ctx, out, l.since.From); err != nil {
+		return nil, err
+	}
+	if l.deciders, err = r.deciders(ctx, &l); err != nil {
 		return nil, err
 	}
 	l.found, err = r.detected(ctx, out, l.since, l.by)

@@ -107,6 +107,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	by, found := look.by, look.found
+	out.Deciders = keptDeciders(look.deciders)
 	sealing := time.Now()
 	v, err := r.sealTurn(ctx, look)
 	if err != nil {

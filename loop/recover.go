@@ -304,6 +304,9 @@ func escalate(ctx context.Context, r *run) (string, error) {
 	if onlyInCopy(out) {
 		return r.copyGate(ctx, out)
 	}
+	if needsDeciders(out) {
+		return r.deciderGate(ctx, out)
+	}
 	kind := perdure.GateRecovery
 	if v.Diagnosis == state.Ambiguity {
 		kind = perdure.GateClarification

@@ -15,6 +15,9 @@ import (
 // varTask is an environment variable of agents and of models that are programs.
 const varTask = "PERDURE_TASK"
 
+// allowFlag is the flag of loops with the files that an agent may change.
+const allowFlag = "allow"
+
 // userCommands returns the commands with which the user decides. Agents are
 // not allowed to call them, but can pause their loop.
 func userCommands() []string {
@@ -47,8 +50,11 @@ func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
 // refuseGuarded returns an error if a program that a loop or a run has started calls a
 // command with which the user decides and which does not use the API.
 func (a *app) refuseGuarded(cmd *cobra.Command) error {
-	accepts := cmd.Flags().Lookup(acceptFlag)
-	decides := accepts != nil && accepts.Changed || slices.Contains([]string{"perdure trust", "perdure hook allow",
+	given := func(name string) bool {
+		f := cmd.Flags().Lookup(name)
+		return f != nil && f.Changed
+	}
+	decides := given(acceptFlag) || given(allowFlag) || slices.Contains([]string{"perdure trust", "perdure hook allow",
 		"perdure install", "perdure uninstall", "perdure acp", "perdure acp run", "perdure acp loop"}, cmd.CommandPath())
 	if !decides || a.Getenv(hook.VarLoop) == "" && !guard.Guarded() {
 		return nil

@@ -72,6 +72,9 @@ type Loop struct {
 	// Sealed says when the check is repeated in a clean copy. SealedSetup is a
 	// command that prepares the copy.
 	Sealed, SealedSetup string
+	// Allow are globs of files that an agent may change although they decide what the check runs,
+	// separated by commas.
+	Allow string
 	// LoopMetrics are the settings on metrics other than the tests.
 	LoopMetrics
 	// DetectionBudget and OverheadPercent are the limits of the time that is added to
@@ -167,6 +170,9 @@ func loopSettings(c *Config) []setting {
 			help: "when to repeat the check in a clean copy of the workspace: off, completion or always"},
 		{key: "loop.sealed_setup", at: &c.Loop.SealedSetup, value: "COMMAND", acts: acts(effectRuns),
 			help: "command that prepares the clean copy instead of copying the unchanged ignored files"},
+		{key: "loop.allow", at: &c.Loop.Allow, value: "PATHS", check: allowedPaths, acts: acts(effectWeakens),
+			help: "files that agents may change although they decide what the check runs: globs such as go.mod or vendor/**, " +
+				"separated by commas"},
 		{key: "loop.detection_latency_budget", at: &c.Loop.DetectionBudget, value: "TIME", def: "500ms", none: true,
 			check: positive,
 			help:  "time of detection beyond which a warning is given, or none"},
@@ -189,6 +195,23 @@ func loopSettings(c *Config) []setting {
 
 // EnvNames returns the names of the setting loop.env.
 func (l *Loop) EnvNames() []string { return words(l.Env) }
+
+// Allowed returns the globs of the setting loop.allow.
+func (l *Loop) Allowed() []string { return words(l.Allow) }
+
+// allowedPaths checks the globs of the setting loop.allow.
+func allowedPaths(value any) string {
+	globs := words(*value.(*string))
+	if len(globs) > loopconfig.MaxAllow {
+		return fmt.Sprintf("it has %d paths, the limit is %d", len(globs), loopconfig.MaxAllow)
+	}
+	for _, glob := range globs {
+		if err := loopconfig.CheckAllowed(glob); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
 
 // envNames checks the names of the setting loop.env.
 func envNames(value any) string {

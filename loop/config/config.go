@@ -10,11 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
@@ -41,6 +44,7 @@ const (
 	MaxIterationsCap = 10_000
 	MaxCommandBytes  = 64 << 10
 	MaxEnv           = 100
+	MaxAllow         = 100
 	MaxMutationTime  = 10 * time.Second
 	maxBudgetUSD     = 1_000_000
 	maxModelBytes    = 200
@@ -150,6 +154,9 @@ type Config struct {
 	// Detection says which signs of regressions in the changed files act: empty is
 	// DetectionStandard.
 	Detection Detection `json:"detection,omitempty"`
+	// Allow are globs of files that the agent may change although they decide what the check
+	// runs. At most MaxAllow.
+	Allow []string `json:"allow,omitempty"`
 	// Rules configure the patterns and their actions; Waivers suppress findings.
 	// Both override .perdure-check.yaml of the trusted snapshot.
 	Rules   DetectionRules `json:"detection_rules,omitzero"`
@@ -262,6 +269,11 @@ func (c *Config) validate() error {
 		err := environ.Check(name)
 		p.check(err == nil, "env: %v", err)
 	}
+	p.check(len(c.Allow) <= MaxAllow, "allow has %d paths, the limit is %d", len(c.Allow), MaxAllow)
+	for _, glob := range c.Allow {
+		err := CheckAllowed(glob)
+		p.check(err == nil, "allow: %v", err)
+	}
 	p.check(c.WorktreeOf == "" || c.Worktree && filepath.IsAbs(c.WorktreeOf), "worktree_of %q is not the folder of a "+
 		"loop with a worktree", c.WorktreeOf)
 	p.check(c.Workspace == "" || filepath.IsAbs(c.Workspace), "workspace %q is not an absolute path", c.Workspace)
@@ -300,6 +312,18 @@ func (c *Config) validate() error {
 		"selection is %q, must be one of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality,
 		MostRecentAboveThreshold)
 	return errors.Join(p...)
+}
+
+// CheckAllowed returns an error if a path of Allow is none: a glob relative to the workspace, with
+// slashes.
+func CheckAllowed(glob string) error {
+	switch {
+	case !doublestar.ValidatePattern(glob) || glob == "":
+		return fmt.Errorf("%.80q is not a glob, such as go.mod or vendor/**", glob)
+	case path.IsAbs(glob) || glob == ".." || strings.HasPrefix(glob, "../") || strings.HasPrefix(glob, "./"):
+		return fmt.Errorf("%.80q is not relative to the workspace; write it without ./ or / at its beginning", glob)
+	}
+	return nil
 }
 
 // Agents returns Agent and Fallback, in the order in which they are used.

@@ -41,6 +41,11 @@ func Resumed(old *Config, req *record.ResumeRequest, measured bool) (next Config
 			return slices.Contains(old.Env, name)
 		}))
 	}
+	if slices.Contains(asked, "allow") && len(next.Allow) > 0 {
+		next.Allow = slices.Concat(old.Allow, slices.DeleteFunc(next.Allow, func(glob string) bool {
+			return slices.Contains(old.Allow, glob)
+		}))
+	}
 	set := Config{}
 	said, err := set.Overlay(req.Settings)
 	if err != nil {

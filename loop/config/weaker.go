@@ -58,6 +58,8 @@ func weaker(field string, old, next *Config) bool {
 	case "permission":
 		return lower(cmp.Or(next.Permission, agent.PermissionEdits), cmp.Or(old.Permission, agent.PermissionEdits),
 			agent.PermissionAll, agent.PermissionOwn, agent.PermissionEdits, agent.PermissionRead)
+	case "allow":
+		return lacks(old.Allow, next.Allow)
 	case "env":
 		return lacks(old.Env, next.Env)
 	case "sensitive_paths":

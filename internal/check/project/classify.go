@@ -69,9 +69,15 @@ var pathTable []byte
 
 // pathRule is a rule of the table; see paths.yaml.
 type pathRule struct {
-	Class      Class    `yaml:"class"`
-	Language   string   `yaml:"language"`
-	Why        string   `yaml:"why"`
+	Class    Class  `yaml:"class"`
+	Language string `yaml:"language"`
+	Why      string `yaml:"why"`
+	Pattern  `yaml:",inline"`
+}
+
+// Pattern selects files by their paths; see paths.yaml for the meaning of the fields. Names and
+// Paths are lower-case.
+type Pattern struct {
 	Names      []string `yaml:"names"`
 	Paths      []string `yaml:"paths"`
 	Prefixes   []string `yaml:"prefixes"`
@@ -93,20 +99,27 @@ func readRules(text []byte) ([]pathRule, error) {
 		return nil, fmt.Errorf("read table of paths: %w", problem)
 	}
 	for i := range rules {
-		for _, list := range [...][]string{rules[i].Names, rules[i].Paths} {
-			for j := range list {
-				list[j] = strings.ToLower(list[j])
-			}
-		}
+		rules[i].Lower()
 	}
 	return rules, nil
 }
 
+// Lower makes Names and Paths lower-case.
+func (p *Pattern) Lower() {
+	for _, list := range [...][]string{p.Names, p.Paths} {
+		for i := range list {
+			list[i] = strings.ToLower(list[i])
+		}
+	}
+}
+
+// Fits reports whether the pattern selects a file, which is relative to the workspace.
+func (p *Pattern) Fits(name string) bool { return p.fits(factsOf(name)) }
+
 // Classify returns the role of a file by its path, which is relative to the workspace,
 // with slashes. It does not read the file, so the file need not exist.
 func Classify(name string) FileInfo {
-	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
-	f := &pathFacts{path: name, base: path.Base(name), ext: path.Ext(name), lower: strings.ToLower(name)}
+	f := factsOf(name)
 	for i := range pathRules() {
 		if r := &pathRules()[i]; r.fits(f) {
 			return FileInfo{Class: r.Class, Language: r.Language, Why: r.Why}
@@ -120,20 +133,25 @@ type pathFacts struct {
 	path, base, ext, lower string
 }
 
-func (r *pathRule) fits(f *pathFacts) bool {
+func factsOf(name string) *pathFacts {
+	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
+	return &pathFacts{path: name, base: path.Base(name), ext: path.Ext(name), lower: strings.ToLower(name)}
+}
+
+func (p *Pattern) fits(f *pathFacts) bool {
 	ext := f.ext
 	if ext == f.base { // .eslintrc has none
 		ext = ""
 	}
-	if len(r.Extensions) > 0 && !slices.Contains(r.Extensions, f.ext) && !slices.Contains(r.Extensions, ext) {
+	if len(p.Extensions) > 0 && !slices.Contains(p.Extensions, f.ext) && !slices.Contains(p.Extensions, ext) {
 		return false
 	}
-	if slices.ContainsFunc(r.Names, func(n string) bool { return strings.HasSuffix(f.lower, "/"+n) }) ||
-		slices.ContainsFunc(r.Paths, func(p string) bool { return strings.Contains(f.lower, "/"+p+"/") }) ||
-		slices.ContainsFunc(r.Prefixes, func(p string) bool { return strings.HasPrefix(f.base, p) }) {
+	if slices.ContainsFunc(p.Names, func(n string) bool { return strings.HasSuffix(f.lower, "/"+n) }) ||
+		slices.ContainsFunc(p.Paths, func(dir string) bool { return strings.Contains(f.lower, "/"+dir+"/") }) ||
+		slices.ContainsFunc(p.Prefixes, func(s string) bool { return strings.HasPrefix(f.base, s) }) {
 		return true
 	}
-	return slices.ContainsFunc(r.Suffixes, func(s string) bool {
+	return slices.ContainsFunc(p.Suffixes, func(s string) bool {
 		folder := strings.HasSuffix(s, "/") && strings.Contains(f.path[:len(f.path)-len(f.base)], s)
 		return folder || strings.HasSuffix(f.path, s)
 	})

@@ -97,7 +97,7 @@ func checkTimes(cmd *cobra.Command) error {
 // settingsOf returns the settings of the section loop as a configuration.
 func settingsOf(l *settings.Loop) config.Config {
 	return config.Config{Agent: l.Agent, Model: l.Model, Permission: agent.Permission(l.Permission),
-		Env: l.EnvNames(), Meter: l.Meter, MaxIterations: l.MaxIterations, Timeout: l.Timeout,
+		Env: l.EnvNames(), Allow: l.Allowed(), Meter: l.Meter, MaxIterations: l.MaxIterations, Timeout: l.Timeout,
 		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout, GateTimeout: l.GateTimeout,
 		Approver: perdure.Approver(l.Approver),
 		Plain:    !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,

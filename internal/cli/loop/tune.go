@@ -33,6 +33,8 @@ func (t *tuning) register(cmd *cobra.Command) {
 		"`AGENTS` agents that continue if the agent is not available, in order")
 	fl.StringSliceVar(&t.Env, "env", nil, "`NAMES` variables that agents and checks get in addition to the allow-list: "+
 		"NAME or NAME*")
+	fl.StringArrayVar(&t.Allow, "allow", nil, "`PATH` file that the agent may change although it decides what the check "+
+		"runs: a glob; repeatable")
 	fl.BoolVar(&t.Meter, "meter", false, "measure tokens and context at the agent's requests to its provider; needs an "+
 		"API key, a subscription login may not work with it")
 	t.registerLimits(fl)
@@ -103,7 +105,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Supervision", Flags: "permission env meter unattended even-if-green approver retry-critical detection " +
 			"reinforcement plain"},
 		{Title: "Best iteration", Flags: "commit keep-last require-verification quality-threshold select"},
-		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
+		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup allow"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
 			"sensitive-coverage-threshold sensitive-paths"},
 	}
@@ -152,7 +154,7 @@ func flagOf(field string) string {
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries",
 		"quality_threshold", "gate_timeout", "approver", "plain", "keep_last", "commit", "sealed",
-		"sealed_setup", "require_verification", "retry_critical", "env", "permission", "meter", "detection_budget",
+		"sealed_setup", "allow", "require_verification", "retry_critical", "env", "permission", "meter", "detection_budget",
 		"overhead_percent", "mutation_percent", "detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky",
 		"reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types", "lint",
 		"metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}

@@ -42,6 +42,9 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 	for _, waiver := range cfg.Waivers {
 		w.waivers = append(w.waivers, detect.Waiver(waiver))
 	}
+	for _, glob := range cfg.Allow {
+		w.waivers = append(w.waivers, detect.Waiver{Pattern: "protected-file", Path: glob, Reason: "allowed for this loop"})
+	}
 	for i := range marks {
 		w.marked[marks[i].Fingerprint] = true
 	}

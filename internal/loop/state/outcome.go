@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/internal/verify/decider"
 	"github.com/perdure/perdure/internal/verify/trial"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -61,6 +62,8 @@ type Outcome struct {
 	// GuardLost is set if the agent, or the check, killed its guard process: the check
 	// was not judged, and the files were restored.
 	GuardLost bool `json:"guard_lost,omitempty"`
+	// Deciders are the changed files that decide what the check runs, up to a limit.
+	Deciders []decider.Decider `json:"deciding_files,omitempty"`
 	// Findings are those in the files that changed since the baseline, up to a limit.
 	Findings []detect.Finding `json:"findings,omitempty"`
 	// Risky are the risky tool calls, and Calls the last calls that could change
@@ -150,7 +153,7 @@ func (o *Outcome) Row(status record.IterationStatus, task perdure.TaskID) (*reco
 	}
 	if len(raw) > record.MaxIterationBytes { // lists of long names
 		small := *o
-		small.Artifacts, small.Diff, small.NewTests = nil, nil, nil
+		small.Artifacts, small.Diff, small.NewTests, small.Deciders = nil, nil, nil, nil
 		if raw, err = json.Marshal(&small); err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/verify/decider"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/verify/machine"
 	"github.com/perdure/perdure/internal/workspace"
@@ -61,6 +62,9 @@ type Verdict struct {
 	// and other remarks.
 	Overlay []string `json:"overlay,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
+	// Deciders is the result of a run with the version before of the files that decide what the
+	// check runs: Passed, Failed (which is a regression) or Impossible; empty if there was none.
+	Deciders State `json:"deciders,omitempty"`
 	// Isolation says what separated the check from the rest of the machine; nil in verdicts
 	// of older versions.
 	Isolation *Isolation `json:"isolation,omitempty"`
@@ -127,6 +131,8 @@ type Candidate struct {
 	Kept     []byte
 	// Whole is set if the baseline's tests have to be among those that run.
 	Whole bool
+	// Deciders are the changed files that decide what the check runs; may be nil.
+	Deciders *decider.Found
 }
 
 // sealing is the state of one Check.
@@ -229,7 +235,10 @@ func (s *sealing) check(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.overlay(ctx, clean)
+	if err := s.overlay(ctx, clean); err != nil {
+		return err
+	}
+	return s.resetDeciders(ctx, clean)
 }
 
 // impossible sets a verdict that is not a regression.

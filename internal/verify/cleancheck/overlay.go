@@ -180,12 +180,43 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 // lay copies files of the baseline into a copy.
 func (s *sealing) lay(ctx context.Context, at *Place, put, drop []string) error {
 	for _, name := range drop {
-		if err := os.Remove(filepath.Join(at.Root, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		full := filepath.Join(at.Root, filepath.FromSlash(name))
+		if err := os.Remove(full); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for dir := path.Dir(name); dir != "." && os.Remove(filepath.Join(at.Root, filepath.FromSlash(dir))) == nil; {
+			dir = path.Dir(dir) // an empty folder can be a package, too
+		}
+	}
+	if len(put) == 0 {
+		return nil // none is all
+	}
+	for _, name := range put {
+		if err := makeRoom(at.Root, name); err != nil {
 			return err
 		}
 	}
 	_, err := s.Files.CopyTo(ctx, s.c.Since.From, at.Root, put)
 	return err
+}
+
+// makeRoom removes what is of another kind than a file in a folder needs: a file or a link in the
+// place of one of its folders, and a folder in its own place.
+func makeRoom(root, name string) error {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		dir := filepath.Join(root, filepath.FromSlash(name[:i]))
+		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+			return os.Remove(dir)
+		}
+	}
+	full := filepath.Join(root, filepath.FromSlash(name))
+	if info, err := os.Lstat(full); err == nil && info.IsDir() {
+		return removeAll(full)
+	}
+	return nil
 }
 
 // judge compares a run with the baseline's tests with one without.

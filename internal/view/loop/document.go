@@ -168,7 +168,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 	}
 	if known {
 		h.Parts, h.Tests, h.Metrics, h.Times = o.Parts, results(&o.Check), metrics(at, o), new(o.Times)
-		h.NewTests = o.NewTests
+		h.NewTests, h.Deciders = o.NewTests, o.Deciders
 		h.Regressed = new(len(o.Regressions) > 0)
 		d.LastQuality, d.RegressionNow = it.Quality, h.Regressed
 	}

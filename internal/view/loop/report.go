@@ -80,6 +80,9 @@ func (s *Summary) facts() []fact {
 	if s.sealed != "" {
 		add("Clean-copy check", s.sealed)
 	}
+	for _, text := range s.deciders {
+		add("Decides the check", text)
+	}
 	add("Variables not passed", oneLine(strings.Join(s.standing.Withheld, ", "), maxText))
 	add("Warnings", s.lastWarning())
 	if s.cfg.Plain {

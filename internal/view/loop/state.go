@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/verify/decider"
 	"github.com/perdure/perdure/internal/verify/trial"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -174,7 +175,9 @@ type Iteration struct {
 	state.Measured
 	// NewTests are the trials of the tests that the iteration added or changed.
 	NewTests []trial.Trial `json:"new_tests,omitempty"`
-	Times    *state.Times  `json:"times,omitempty"`
+	// Deciders are the files that decide what the check runs and that changed since the baseline.
+	Deciders []decider.Decider `json:"deciding_files,omitempty"`
+	Times    *state.Times      `json:"times,omitempty"`
 }
 
 // Choice is the iteration that was chosen, or would be now.

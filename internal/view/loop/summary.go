@@ -107,6 +107,7 @@ type Summary struct {
 	sum      record.History // without its single iterations
 	warnings []string       // the last maxWarnings
 	sealed   string         // what the last clean copy came to; empty without one
+	deciders []string       // the changed files that decide what the check runs, of the last iteration
 	gates    gates
 	accepted map[int]bool // iterations that a person approved
 	marked   map[string]bool
@@ -204,6 +205,7 @@ func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 		s.count(&p, o, events)
 	}
 	s.seal(o)
+	s.decide(o)
 	if !known || o.Imported { // what an iteration elsewhere left is not known here
 		return
 	}
@@ -225,6 +227,21 @@ func (s *Summary) warn(o *state.Outcome) {
 func (s *Summary) seal(o *state.Outcome) {
 	if o.CleanCopy != nil {
 		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.CleanCopy), maxText))
+	}
+}
+
+// maxDeciders is how many files that decide what the check runs are shown.
+const maxDeciders = 10
+
+// decide keeps the changed files that decide what the check runs.
+func (s *Summary) decide(o *state.Outcome) {
+	s.deciders = nil
+	for i := range o.Deciders {
+		if i == maxDeciders {
+			s.deciders = append(s.deciders, fmt.Sprintf("%d more files", len(o.Deciders)-i))
+			return
+		}
+		s.deciders = append(s.deciders, oneLine(o.Deciders[i].String(), maxText))
 	}
 }
 

@@ -368,6 +368,9 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	if s.sealed != "" {
 		field("Clean-copy check", s.sealed)
 	}
+	for _, text := range s.deciders {
+		field("Decides the check", text)
+	}
 	if text := s.lastWarning(); text != "" {
 		field("Warnings", text)
 	}
