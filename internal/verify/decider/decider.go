@@ -112,9 +112,9 @@ func (v *Versions) judge(c *workspace.Change, all []workspace.Change, s *shadows
 		return nil, nil
 	}
 	d := &Decider{Path: c.Path, Change: c.Kind}
-	if r := rowOf(c.Path); r != nil {
+	if r := v.rowOf(c.Path); r != nil {
 		d.Ecosystem, d.Part, d.Decides = r.Ecosystem, r.Part, r.Decides
-	} else if r := rowOf(c.From); c.From != "" && r != nil {
+	} else if r := v.rowOf(c.From); c.From != "" && r != nil {
 		d.Ecosystem, d.Part, d.Decides, d.From = r.Ecosystem, r.Part, r.Decides, c.From
 	}
 	if d.Decides != "" {

@@ -3,6 +3,7 @@ package decider
 import (
 	_ "embed" // the table
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,9 @@ type Row struct {
 	Ecosystem string `yaml:"ecosystem"`
 	Part      Part   `yaml:"part"`
 	// Decides is what such a file decides, for people.
-	Decides         string `yaml:"decides"`
+	Decides string `yaml:"decides"`
+	// NextTo, if set, are files of which one is in the folder of such a file.
+	NextTo          []string `yaml:"next_to"`
 	project.Pattern `yaml:",inline"`
 }
 
@@ -77,12 +80,12 @@ func (r *Row) Files() string {
 }
 
 // rowOf returns the row of a file; nil if it decides nothing.
-func rowOf(name string) *Row {
+func (v *Versions) rowOf(name string) *Row {
 	if isFixture(name) {
 		return nil
 	}
 	for i := range table() {
-		if r := &table()[i]; r.Fits(name) {
+		if r := &table()[i]; r.Fits(name) && v.isNextTo(name, r.NextTo) {
 			return r
 		}
 	}
@@ -92,6 +95,14 @@ func rowOf(name string) *Row {
 	case project.OwnFile, project.CIConfig, project.Snapshot, project.TestFile, project.Source, project.Other:
 	}
 	return nil
+}
+
+// isNextTo reports whether a folder has one of some files, also if there are none of these.
+func (v *Versions) isNextTo(name string, files []string) bool {
+	return len(files) == 0 || slices.ContainsFunc(files, func(f string) bool {
+		other := path.Join(path.Dir(name), f)
+		return v.Was(other) || v.Is(other)
+	})
 }
 
 // whatChecks returns what a file of a class of package project decides.
