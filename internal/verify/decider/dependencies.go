@@ -63,8 +63,8 @@ func manifestsOf(base string) (manifests []string, isLock bool) {
 }
 
 // otherSource matches added lines of lock files with a source that is no registry.
-var otherSource = lazyregexp.New(`(?i)(file|link|portal|workspace|path|directory|editable|virtual|git)\s*[:+=]|"(link|git)"|` +
-	`\.\./|"\./|github:|git@`)
+var otherSource = lazyregexp.New(`(?i)(file|link|portal|workspace|path|directory|editable|virtual|git)\s*[:+=]|` +
+	`"(link|git)"|\.\./|"\./|github:|git@`)
 
 // locksAdditions reports whether the lock file of a manifest that only gains dependencies gains
 // some, all from registries.

@@ -155,8 +155,8 @@ var aliases = sync.OnceValue(func() map[string]string {
 })
 
 // manifestName matches manifests that declare libraries of Python or Ruby.
-var manifestName = lazyregexp.New(`(?i)^(requirements.*\.(txt|in)|constraints.*\.txt|pyproject\.toml|pipfile|setup\.(py|cfg)|` +
-	`poetry\.lock|gemfile|environment\.ya?ml|tox\.ini)$|\.gemspec$`)
+var manifestName = lazyregexp.New(`(?i)^(requirements.*\.(txt|in)|constraints.*\.txt|pyproject\.toml|pipfile|` +
+	`setup\.(py|cfg)|poetry\.lock|gemfile|environment\.ya?ml|tox\.ini)$|\.gemspec$`)
 
 // declared returns the modules of the libraries that the manifests of the version before declare.
 func (v *Versions) declared() (map[string]bool, error) {

@@ -97,7 +97,7 @@ func (v *Versions) rowOf(name string) *Row {
 	return nil
 }
 
-// isNextTo reports whether a folder has one of some files, also if there are none of these.
+// isNextTo reports whether the folder of a file has one of some others; true without any.
 func (v *Versions) isNextTo(name string, files []string) bool {
 	return len(files) == 0 || slices.ContainsFunc(files, func(f string) bool {
 		other := path.Join(path.Dir(name), f)

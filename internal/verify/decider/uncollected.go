@@ -57,7 +57,8 @@ var (
 	pySkips = lazyregexp.New(`(^|/)(build|dist|node_modules|venv|CVS|_darcs|\.[^/]*|[^/]*\.egg)/`)
 	pyTest  = lazyregexp.New(`(^|/)(test[^/]*|[^/]*_test|conftest)\.pyi?$`)
 	jsSkips = lazyregexp.New(`(^|/)(node_modules|\.git|\.[^/]*)/`)
-	jsTest  = lazyregexp.New(`[._-](test|spec|cy)\.[cm]?[jt]sx?$|(^|/)(__tests__|tests?|specs?|e2e|cypress)/.*\.[cm]?[jt]sx?$`)
+	jsTest  = lazyregexp.New(`[._-](test|spec|cy)\.[cm]?[jt]sx?$|` +
+		`(^|/)(__tests__|tests?|specs?|e2e|cypress)/.*\.[cm]?[jt]sx?$`)
 	// javaTest are the names that Surefire and Failsafe run.
 	javaTest = lazyregexp.New(`(^|/)(Test[^/]*|[^/]*(Test|Tests|TestCase|IT|ITCase|Spec))\.(java|kt|groovy|scala)$`)
 	rustSub  = lazyregexp.New(`(^|/)tests/.+/[^/]+\.rs$`)
