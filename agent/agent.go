@@ -55,6 +55,15 @@ type Priced interface {
 	Priced() (reports bool, model string)
 }
 
+// Metered is implemented by agents that can send the requests to their models to other addresses,
+// so that a meter counts them.
+type Metered interface {
+	// Endpoints returns the addresses of the agent's providers by names, in a folder, with the
+	// variables of this process that inherit names in addition to those that the agent always gets.
+	// The error says why they are not known, for users.
+	Endpoints(dir string, inherit []string) (map[string]string, error)
+}
+
 // Sight is how an agent's tool calls are seen.
 type Sight string
 
@@ -110,6 +119,9 @@ type Turn struct {
 	// agent has written to files of its own so far, by agents that report their usage there.
 	// The function returns after Observe received it, and may be called at any time.
 	Reader func(read func())
+	// Endpoints are addresses that the agent uses instead of those with the same names that
+	// [Metered] returned.
+	Endpoints map[string]string
 	// Hold are files that stay open until the agent and its descendants are
 	// gone: another process that waits for a lock on one of them can then take over.
 	Hold []*os.File

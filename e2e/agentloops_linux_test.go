@@ -104,7 +104,7 @@ func newAgentLoop(t *testing.T, a *realAgent) *session {
 		writeText(t, filepath.Join(s.dir, name), text)
 	}
 	s.run(t, "git", "init", "-q")
-	for _, name := range []string{"claude-code", "codex"} {
+	for _, name := range []string{} {
 		t.Logf("%s", s.run(t, own, "install", name))
 	}
 	for name, text := range a.files(s.home, server.URL, s.dir) {
@@ -169,9 +169,14 @@ func (s *session) play(turns string) {
 // loop runs a loop and returns its output and exit status.
 func (s *session) loop(t *testing.T, flags ...string) (said string, status int) {
 	t.Helper()
+	return s.loopWith(t, strings.TrimSuffix(s.name, "-code"), flags...)
+}
+
+// loopWith is loop with an agent.
+func (s *session) loopWith(t *testing.T, agent string, flags ...string) (said string, status int) {
+	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
-	agent := strings.TrimSuffix(s.name, "-code")
 	cmd := exec.CommandContext(ctx, s.find("perdure"), append([]string{"loop", "run", "Complete the work",
 		"--until", "sh check.sh", "--agent", agent, "--env", "LOCAL_KEY"}, flags...)...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, s.env, time.Second

@@ -184,6 +184,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 			fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),
 		Observe: w.hear, Decide: w.decide, Hook: w.command(), Reader: w.reader,
+		Endpoints: w.endpoints,
 	})
 	w.closeMeter() // before anything else uses the run
 	took := time.Since(began).Milliseconds()

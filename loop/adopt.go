@@ -32,7 +32,7 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	doc, err := json.Marshal(&state.State{Past: &a.Past,
+	doc, err := json.Marshal(&state.State{Past: &a.Past, Counts: true,
 		Reason: "it was imported; resuming it takes the files as they are " +
 			"then for the beginning"})
 	if err != nil {

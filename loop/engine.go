@@ -187,7 +187,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err := e.available(&cfg); err != nil {
 		return perdure.Tree{}, err
 	}
-	if err := e.checkPrices(&cfg); err != nil {
+	if err := errors.Join(e.checkPrices(&cfg), e.checkCounts(&cfg)); err != nil {
 		return perdure.Tree{}, err
 	}
 	place, err := e.place(&cfg)
@@ -209,7 +209,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 		}
 	}
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: begin,
-		State: json.RawMessage("{}")}}
+		State: json.RawMessage(`{"counts":true}`)}}
 	spec := e.spec(&cfg, raw, req.Owner, first.InTx)
 	spec.IdempotencyKey, spec.Request = req.IdempotencyKey, req.Request
 	return e.cfg.Store.CreateTree(ctx, spec)

@@ -43,7 +43,15 @@ type scripted struct {
 	names   []string // who was asked for, in order
 	asked   string
 	model   string // the configured model
+	// addresses, if set, returns what a meter needs.
+	addresses func() (map[string]string, error)
 }
+
+// counted is a scripted agent whose requests can be counted.
+type counted struct{ *scripted }
+
+// Endpoints returns the addresses of the agent.
+func (c counted) Endpoints(string, []string) (map[string]string, error) { return c.addresses() }
 
 // Priced returns the configured model, from which the cost is known if it has a price.
 func (s *scripted) Priced() (reports bool, model string) { return false, s.model }
@@ -60,7 +68,8 @@ type turn struct {
 	hook    []string
 	reader  func(read func())
 	// commands are those that the agent may run without asking.
-	commands []agent.CommandRule
+	commands  []agent.CommandRule
+	endpoints map[string]string
 }
 
 func (w *turn) write(name, text string) error {
@@ -77,7 +86,7 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
 	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
 	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, hook: t.Hook,
-		commands: t.Commands, reader: t.Reader,
+		commands: t.Commands, reader: t.Reader, endpoints: t.Endpoints,
 		text: fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
@@ -99,6 +108,9 @@ func (s *scripted) Agent(spec loop.AgentSpec) (agent.Agent, error) {
 			Hint: "install it"}
 	}
 	s.asked = name
+	if s.addresses != nil {
+		return counted{s}, nil
+	}
 	return s, nil
 }
 

@@ -12,11 +12,17 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/meter"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/loop/hook"
 )
 
 // metering is what is measured of a turn.
 type metering struct {
 	meter *meter.Meter // nil without one
+	// endpoints are the addresses of the meter for an agent that takes them; nil for one that gets
+	// them in variables. uncounted says why there is no meter although a budget needs one.
+	endpoints map[string]string
+	uncounted string
 	// last is the last request to a model that ended.
 	last meter.Exchange
 	// observed is set if the meter knows the context: other figures of it do not count then.
@@ -28,19 +34,46 @@ type metering struct {
 	source agent.Source
 }
 
-// startMeter starts the meter of a turn, if the loop has one.
-func (w *watch) startMeter() error {
-	if !w.r.cfg.Meter {
+// counts reports whether the loop must count all requests of an agent, and can.
+func (r *run) counts(a agent.Agent) bool {
+	_, ok := a.(agent.Metered)
+	return ok && r.state.Counts && r.cfg.MustCount()
+}
+
+// startMeter starts the meter of a turn, if the loop has one or a budget needs it.
+func (w *watch) startMeter(a agent.Agent) error {
+	if !w.r.cfg.Meter && !w.r.counts(a) {
 		return nil
 	}
-	upstreams, err := meter.Upstreams(os.Environ(), nil)
+	var given map[meter.Provider]string
+	if m, ok := a.(agent.Metered); ok {
+		addresses, err := m.Endpoints(w.r.files.Root(), w.r.cfg.Env)
+		if err != nil && !w.r.cfg.Meter {
+			w.uncounted = err.Error()
+			return nil
+		}
+		if err == nil {
+			given = make(map[meter.Provider]string)
+			for name, address := range addresses {
+				given[meter.Provider(name)] = address
+			}
+		}
+	}
+	upstreams, err := meter.Upstreams(os.Environ(), given)
 	if err != nil {
 		return fail("meter", "%s", err)
 	}
 	w.meter, err = meter.Start(meter.Config{Upstreams: upstreams, Rate: w.r.e.cfg.Rate, Observe: w.exchanged,
 		Admit:  w.admit,
 		Logger: w.r.e.cfg.Logger})
-	return err
+	if err != nil || given == nil {
+		return err
+	}
+	w.endpoints = make(map[string]string)
+	for name := range given {
+		w.endpoints[string(name)] = w.meter.URL(name)
+	}
+	return nil
 }
 
 // admit refuses the requests of a turn that was stopped. When the context is full, the turn ends
@@ -58,6 +91,9 @@ func (w *watch) admit() error {
 func (w *watch) meterEnv() []string {
 	if w.meter == nil {
 		return nil
+	}
+	if w.endpoints != nil {
+		return w.meter.Direct(os.Environ())
 	}
 	name := w.r.agentName()
 	return w.meter.Variables(meter.DialectOf(strings.TrimPrefix(name, "acp:")), os.Environ())
@@ -153,23 +189,58 @@ func (w *watch) measured(result *agent.Result, failure *agent.Error) (*agent.Res
 	w.fill() // without any event
 	percent := int(w.most * 100)
 	w.r.state.Run.Measured = state.Measured{ContextPercent: percent, Context: w.source}
+	w.r.state.Uncounted = w.uncounted
 	if w.meter == nil {
 		return result, failure
 	}
 	total := w.last.Total
 	seen := usageOf(&total)
+	w.noteUncounted(result, &seen)
 	if seen.Reported {
 		full := agent.Result{}
 		if result != nil {
 			full = *result
 		}
-		if own := full.Usage; !own.Reported || seen.InputTokens+seen.OutputTokens >= own.InputTokens+own.OutputTokens {
+		if own := full.Usage; !own.Reported || tokensOf(&seen) >= tokensOf(&own) {
 			full.Usage = seen
-			full.CostMicros = cmp.Or(total.Cost(), full.CostMicros)
+			// The agent's own cost is that of the requests which it counts.
+			if cost := total.Cost(); cost != nil || !isMost(&own, &seen) {
+				full.CostMicros = cost
+			}
 		}
 		result = &full
 	}
 	return result, explained(failure, &w.last)
+}
+
+func tokensOf(u *agent.Usage) int64 { return u.InputTokens + u.OutputTokens }
+
+// tolerance is how far two counts of the same requests may differ, as a part of the larger one: a
+// provider's count and an agent's estimate do.
+const tolerance = 0.02
+
+// isMost reports whether a usage covers the requests of another one.
+func isMost(u, of *agent.Usage) bool {
+	return u.Reported && float64(tokensOf(u)) >= float64(tokensOf(of))*(1-tolerance)
+}
+
+// noteUncounted records that requests of a turn have passed the meter by.
+func (w *watch) noteUncounted(result *agent.Result, seen *agent.Usage) {
+	if result == nil || !result.Usage.Reported && (seen.Reported || result.Messages == 0) {
+		return
+	}
+	if own := &result.Usage; own.Reported && (tokensOf(own) == 0 || isMost(seen, own)) {
+		return
+	}
+	text := fmt.Sprintf("the meter saw %s of %s, which reports %s: its other requests went to another address",
+		human.Count(tokensOf(seen), "token"), w.r.agentName(), human.Count(tokensOf(&result.Usage), "token"))
+	if !result.Usage.Reported {
+		text = fmt.Sprintf("the meter saw no request of %s: they went to another address", w.r.agentName())
+	}
+	w.r.state.Uncounted = text
+	t := &w.r.state.Run
+	t.Warnings = append(t.Warnings, text)
+	w.r.warnings.add(hook.Warning{Kind: "meter", Iteration: t.Number, Message: text})
 }
 
 // explained returns a failure of a turn for which the agent gave no reason, with the reason that

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/loop"
@@ -22,7 +24,7 @@ import (
 // asks sends a request to the provider whose address the agent's environment has, and returns
 // the status.
 func (w *turn) asks(text string) (int, error) {
-	address := ""
+	address := w.endpoints["own"]
 	for _, v := range w.env {
 		if rest, ok := strings.CutPrefix(v, "ANTHROPIC_BASE_URL="); ok {
 			address = rest
@@ -146,6 +148,58 @@ func TestMeteredBudget(t *testing.T) {
 	l := b.work()
 	if l.Status != record.Failed || served.Load() != 4 || !strings.Contains(b.reason(), "4,000 of 3,000 tokens") {
 		t.Fatalf("%s after %d answers: %s", show(l), served.Load(), b.reason())
+	}
+}
+
+// TestBudgetMeters: a budget puts the meter in front of an agent whose requests can be counted, by
+// itself, at the address that the agent uses, and counts what the agent does not report.
+func TestBudgetMeters(t *testing.T) {
+	var served atomic.Int64
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		served.Add(1)
+		usage(w, 900, 100)
+	}))
+	t.Cleanup(provider.Close)
+	b := newBench(t, func(w *turn) error {
+		for range 50 {
+			if status, err := w.asks("Fix it"); err != nil || status != http.StatusOK {
+				break
+			}
+		}
+		<-w.ctx.Done()
+		return w.ctx.Err()
+	})
+	b.agent.addresses = func() (map[string]string, error) { return map[string]string{"own": provider.URL}, nil }
+	b.launch(func(c *config.Config) { c.BudgetTokens, c.Unattended = 3000, true })
+	l := b.work()
+	if l.Status != record.Failed || served.Load() != 4 || !strings.Contains(b.reason(), "4,000 of 3,000 tokens") {
+		t.Fatalf("%s after %d answers: %s", show(l), served.Load(), b.reason())
+	}
+}
+
+// TestBudgetUncounted: a loop with a budget is refused if its agent's requests cannot be counted, and
+// pauses if they pass the meter by, unless the budget counts only what is reported.
+func TestBudgetUncounted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(*turn) error { return nil }, write("tests/b", "pass"))
+	unknown := errors.New("it asks a planet without addresses")
+	b.agent.addresses = func() (map[string]string, error) { return nil, unknown }
+	budget := config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted", BudgetTokens: 1000}
+	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: budget})
+	if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), "planet") ||
+		!strings.Contains(perdure.HintOf(err), "--budget-unmetered") {
+		t.Fatalf("launched: %v", err)
+	}
+	b.agent.addresses = func() (map[string]string, error) { return map[string]string{"own": "http://127.0.0.1:9"}, nil }
+	b.launch(func(c *config.Config) { c.BudgetTokens = 1000 })
+	if l := b.work(); l.Status != record.Paused || l.Iteration != 1 ||
+		!strings.Contains(b.reason(), "the meter saw 0 tokens of scripted, which reports 110 tokens") {
+		t.Fatalf("%s: %s", show(l), b.reason())
+	}
+	b.resume(request(`{"budget_unmetered":true}`, ""))
+	if l := b.work(); l.Status != record.Completed {
+		t.Errorf("%s: %s", show(l), b.reason())
 	}
 }
 

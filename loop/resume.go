@@ -53,6 +53,9 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	if err := e.checkPrices(&next); err != nil && next.BudgetUSD > old.BudgetUSD {
 		return record.Resumed{}, err
 	}
+	if err := e.checkCountsAgain(&row, &old, &next); err != nil {
+		return record.Resumed{}, err
+	}
 	c, err := reconfiguration(&row, &old, &next)
 	if err != nil {
 		return record.Resumed{}, err

@@ -3,12 +3,14 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -33,6 +35,12 @@ func (r *run) budget(ctx context.Context) (string, error) {
 		r.pause("the last turn of %s did not report what it cost, and the price of its model is not known: the budget of "+
 			"%s cannot be kept; resume with --budget-usd 0 and --budget-tokens N, or add the price to the price file",
 			r.agentName(), human.Dollars(r.cfg.BudgetUSD))
+		return stepNext, nil
+	}
+	if why := r.state.Uncounted; why != "" && r.state.Counts && r.cfg.MustCount() {
+		r.state.Uncounted = ""
+		r.pause("%s; the budget cannot be kept: resume with --budget-unmetered to count only what is reported, or with "+
+			"--budget-usd 0 --budget-tokens 0", why)
 		return stepNext, nil
 	}
 	p, err := r.e.cfg.Store.Progress(ctx, r.l.Tree.ID)
@@ -108,6 +116,41 @@ func (e *Engine) checkPrices(cfg *config.Config) error {
 		}
 	}
 	return nil
+}
+
+// checkCounts returns an error if the loop has a budget that could not be kept, because the requests
+// of an agent cannot be counted.
+func (e *Engine) checkCounts(cfg *config.Config) error {
+	if !cfg.MustCount() || cfg.Meter {
+		return nil
+	}
+	for i, name := range cfg.Agents() {
+		a, err := e.cfg.Agents.Agent(e.agentSpec(cfg, i))
+		if err != nil { // it is not there, which is no reason to refuse the others
+			continue
+		}
+		m, ok := a.(agent.Metered)
+		if !ok {
+			continue
+		}
+		if _, err := m.Endpoints(cfg.Workspace, cfg.Env); err != nil {
+			return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop",
+				Msg: fmt.Sprintf("the budget cannot be kept with agent %q: %s", name, err),
+				Hint: "--budget-unmetered counts only what the agent reports; --meter counts the requests to the addresses " +
+					"in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL, for an agent that uses them"}
+		}
+	}
+	return nil
+}
+
+// checkCountsAgain is [Engine.checkCounts] for a loop that is resumed with other budgets or agents.
+func (e *Engine) checkCountsAgain(row *record.Loop, old, next *config.Config) error {
+	s, err := state.Read(row.State)
+	same := next.MustCount() == old.MustCount() && slices.Equal(old.Agents(), next.Agents())
+	if err != nil || !s.Counts || same {
+		return err
+	}
+	return e.checkCounts(next)
 }
 
 // priced returns what is known of the cost of an agent; see [agent.Priced].

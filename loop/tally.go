@@ -60,7 +60,7 @@ func (t *tally) used(e *agent.Event) {
 	case e.Context != nil && e.Context.Source == agent.SourceReported && t.spoke:
 		t.answers += e.Context.Used // of one answer; agents report it again before the next
 	}
-	if e.CostMicros != nil {
+	if e.CostMicros != nil && (t.cost == nil || *e.CostMicros > *t.cost) { // of the agent's and the meter's, the larger
 		t.cost = e.CostMicros
 	}
 	t.spoke = false

@@ -76,7 +76,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 		return nil, errors.Join(err, w.kept.Close())
 	}
 	w.out, w.now = r.outputOf(ctx), r.newActivity(ctx)
-	if err := w.startMeter(); err != nil {
+	if err = w.startMeter(a); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil

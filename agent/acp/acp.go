@@ -154,6 +154,8 @@ var (
 	_ agent.Agent   = (*Agent)(nil)
 	_ agent.Watcher = (*Agent)(nil)
 	_ agent.Priced  = (*Agent)(nil)
+	_ agent.Hooked  = (*Agent)(nil)
+	_ agent.Metered = (*Agent)(nil)
 )
 
 // New checks the configuration and that there is such a program. The error is
@@ -203,6 +205,12 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 		return nil, agent.Stopped(ctx)
 	}
 	r := newRun(a, turn)
+	steering, err := a.preset.steer(turn, a.environment(turn))
+	defer steering.remove()
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "configure agent", Err: err}
+	}
+	r.steering = steering
 	p, err := a.start(context.WithoutCancel(ctx), r)
 	if err != nil {
 		return nil, startError(a.cfg.Command[0], err)
@@ -250,7 +258,7 @@ func (a *Agent) Inherits() []string { return environ.Vendor(a.cfg.Preset, a.cfg.
 
 // startProcess starts the agent's program under a guard.
 func (a *Agent) startProcess(ctx context.Context, r *run) (*peer, error) {
-	turn, args, env := r.turn, a.cfg.Command[1:], a.preset.env(&a.cfg, r.turn)
+	turn, args, env := r.turn, a.cfg.Command[1:], a.environment(r.turn)
 	if r.events != nil {
 		args, env = slices.Concat(args, r.events.args()), slices.Concat(env, r.events.env())
 	}
@@ -266,8 +274,7 @@ func (a *Agent) startProcess(ctx context.Context, r *run) (*peer, error) {
 	}
 	p, err := guard.Start(ctx, guard.Config{
 		Path: a.cfg.Command[0], Args: args, Dir: turn.Dir,
-		Env: slices.Concat(environ.Base(os.Environ(), slices.Concat(a.Inherits(), turn.Inherit)),
-			env, a.cfg.Env, turn.Env),
+		Env:   append(env, r.steering.env...),
 		Stdin: inR, Stdout: outW, Stderr: r.stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})

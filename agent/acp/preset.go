@@ -40,6 +40,8 @@ type Preset struct {
 	// UsageIsLast: the tokens it reports at the end of a prompt are those of the
 	// last answer of its model only.
 	UsageIsLast bool
+	// Hooks: it runs a turn's hook.
+	Hooks bool
 	// TitleIsName: the title with which a tool call begins is the tool's name.
 	TitleIsName bool
 }
@@ -49,12 +51,14 @@ func Presets() []Preset {
 	return []Preset{
 		{
 			Name: "claude", Command: []string{"claude-agent-acp"}, Mode: "default", Sight: agent.SightNative, Costs: true,
+			Hooks:     true,
 			PricesOwn: `^(default|best|opus|sonnet|haiku|opusplan|claude-[a-z0-9.-]+)(\[[0-9a-z]+\])?$`,
 			Asks: "before writes and before commands it does not take for read-only; in other modes than \"default\" before " +
 				"less or nothing",
 		},
 		{
 			Name: "codex", Command: []string{"codex-acp"}, Env: []string{"NO_BROWSER=1"}, Sight: agent.SightObserved,
+			Hooks: true,
 			Modes: map[agent.Permission]string{agent.PermissionRead: "read-only", agent.PermissionEdits: "workspace-write",
 				agent.PermissionAll: "agent-full-access"},
 			Asks: "only when the model wants to leave the sandbox; calls that a hook of its own blocks are not shown at all",
@@ -82,7 +86,7 @@ func Presets() []Preset {
 		},
 		{
 			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative, TitleIsName: true,
-			UsageIsLast: true, Costs: true,
+			UsageIsLast: true, Costs: true, Hooks: true,
 			AskEnv: []string{`OPENCODE_PERMISSION={"*":"ask"}`},
 			Asks: "before tool calls for which its configuration says \"ask\", all of them with Config.Ask, else none; a " +
 				"denied call ends its turn",

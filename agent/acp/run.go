@@ -38,8 +38,10 @@ type run struct {
 	conn   *jsonrpc.Conn
 	peer   *peer
 	stderr *stderrLog
-	events *opencodeEvents // nil for other agents
-	follow sync.WaitGroup  // of events
+	// steering is how the agent was started for the turn.
+	steering *steering
+	events   *opencodeEvents // nil for other agents
+	follow   sync.WaitGroup  // of events
 
 	activity activity
 	greeted  atomic.Bool // the agent answered

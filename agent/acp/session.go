@@ -158,6 +158,9 @@ func (r *run) greet(ctx context.Context) (*greeting, *agent.Error) {
 // history where the agent can do so.
 func (r *run) begin(ctx context.Context, hello *greeting) (jsonrpc.Reply, *agent.Error) {
 	params := map[string]any{"cwd": r.turn.Dir, "mcpServers": []any{}}
+	if r.steering.meta != nil {
+		params["_meta"] = r.steering.meta
+	}
 	if r.turn.Session == "" {
 		rep, err := r.callThen(ctx, methodNew, params, r.begun)
 		if err != nil && err.Kind == agent.KindAuth && len(hello.AuthMethods) > 0 {

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/endpoint"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
@@ -187,6 +188,7 @@ var (
 	_ agent.Priced  = (*Agent)(nil)
 
 	_ agent.Inheriting = (*Agent)(nil)
+	_ agent.Metered    = (*Agent)(nil)
 )
 
 // New checks the configuration and, unless its path is relative to a workspace,
@@ -222,6 +224,13 @@ func (a *Agent) Priced() (reports bool, model string) { return a.vendor.costs, a
 // Inherits returns the names of the variables of the preset's vendor; see [agent.Inheriting].
 // A plain program has none.
 func (a *Agent) Inherits() []string { return environ.Vendor(a.cfg.Preset, a.cfg.Model) }
+
+// Endpoints returns the addresses of the preset's providers; see [agent.Metered]. Those of a plain
+// program are not known.
+func (a *Agent) Endpoints(dir string, inherit []string) (map[string]string, error) {
+	env := a.environment(&agent.Turn{Inherit: inherit}, nil)
+	return endpoint.Of(a.cfg.Preset, endpoint.Place{Dir: dir, Env: env, Args: a.cfg.Args, Model: a.cfg.Model})
+}
 
 // name is the name of the program in errors, without arguments, which may contain secrets.
 func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }

@@ -1,20 +1,26 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/agent/internal/endpoint"
 	"github.com/perdure/perdure/internal/agenthook"
 	"github.com/perdure/perdure/internal/text/jsonc"
 )
 
-// hooking is a turn for which an agent runs a command line as its hook.
+// hooking is a turn for which an agent runs a command line as its hook, or sends its requests to
+// other addresses.
 type hooking struct {
-	// words are the command line, args the user's options, env the agent's environment.
+	// words are the command line of the hook, nil without one, args the user's options, env the
+	// agent's environment.
 	words, args, env []string
+	// to are the addresses.
+	to map[string]string
 	// write makes a file for the turn and returns its name.
 	write func(pattern, text string) (string, error)
 }
@@ -53,9 +59,20 @@ func claudeHooks(h *hooking) (out hooked, err error) {
 		rest = slices.Delete(rest, i, i+n)
 		i--
 	}
-	addHooks(settings, "claude-code", h.words)
+	if h.words != nil {
+		addHooks(settings, "claude-code", h.words)
+	}
+	var env []string
+	for name, value := range endpoint.ClaudeVariables(h.to) { // its settings override its environment
+		set, _ := settings["env"].(map[string]any)
+		if set == nil {
+			set = map[string]any{}
+		}
+		set[name] = value
+		settings["env"], env = set, append(env, name+"="+value)
+	}
 	doc, err := json.Marshal(settings)
-	return hooked{options: []string{"--settings", string(doc)}, rest: rest}, err
+	return hooked{options: []string{"--settings", string(doc)}, rest: rest, env: env}, err
 }
 
 // addHooks adds a hook to an agent's settings.
@@ -90,11 +107,15 @@ func readSettings(given string) (map[string]any, error) {
 // codexHooks has Codex run a hook. It skips hooks that no user trusted, without a word; trust
 // for one run is trust in all hooks that are configured.
 func codexHooks(h *hooking) (hooked, error) {
+	options := endpoint.CodexOptions(h.to)
+	if h.words == nil {
+		return hooked{options: options, rest: h.args}, nil
+	}
 	line, err := json.Marshal(agenthook.Line(h.words, "codex")) // a string of JSON is one of TOML
 	if err != nil {
 		return hooked{}, err
 	}
-	options := []string{"--dangerously-bypass-hook-trust"}
+	options = append(options, "--dangerously-bypass-hook-trust")
 	for _, event := range agenthook.Events("codex") {
 		options = append(options, "-c", fmt.Sprintf(`hooks.%s=[{hooks=[{type="command",command=%s,timeout=%d}]}]`, event,
 			line, agenthook.Seconds))
@@ -102,31 +123,51 @@ func codexHooks(h *hooking) (hooked, error) {
 	return hooked{options: options, rest: h.args}, nil
 }
 
-// varOpencodeConfig is the variable with which OpenCode finds further settings.
-const varOpencodeConfig = "OPENCODE_CONFIG_CONTENT"
-
 // opencodeHooks has OpenCode run a hook by a plugin in addition to those of its settings.
 func opencodeHooks(h *hooking) (hooked, error) {
-	config := map[string]any{}
-	if given := h.value(varOpencodeConfig); given != "" {
-		root, err := jsonc.Parse([]byte(given))
+	file := ""
+	if h.words != nil {
+		text, err := agenthook.Plugin(h.words)
 		if err == nil {
-			err = root.Decode([]byte(given), &config)
+			file, err = h.write("perdure-hooks-*.js", text)
 		}
 		if err != nil {
-			return hooked{}, fmt.Errorf("read %s: %w", varOpencodeConfig, err)
+			return hooked{}, err
 		}
 	}
-	text, err := agenthook.Plugin(h.words)
+	doc, err := endpoint.OpencodeConfig(h.value(endpoint.VarOpencodeConfig), file, h.to)
+	return hooked{rest: h.args, env: []string{endpoint.VarOpencodeConfig + "=" + doc}}, err
+}
+
+// varGeminiSystem is the variable with the file of Gemini CLI's settings for the system, and
+// geminiSystem the file without it.
+const (
+	varGeminiSystem = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+	geminiSystem    = "/etc/gemini-cli/settings.json"
+)
+
+// geminiHooks has Gemini CLI run a hook, by settings for the system in addition to those there are.
+func geminiHooks(h *hooking) (hooked, error) {
+	out := hooked{rest: h.args, env: endpoint.GeminiVariables(h.to)}
+	if h.words == nil {
+		return out, nil
+	}
+	settings := map[string]any{}
+	if text, err := os.ReadFile(cmp.Or(h.value(varGeminiSystem), geminiSystem)); err == nil {
+		root, err := jsonc.Parse(text)
+		if err == nil {
+			err = root.Decode(text, &settings)
+		}
+		if err != nil {
+			return hooked{}, fmt.Errorf("read the agent's settings for the system: %w", err)
+		}
+	}
+	addHooks(settings, "gemini", h.words)
+	doc, err := json.Marshal(settings)
 	if err != nil {
 		return hooked{}, err
 	}
-	file, err := h.write("perdure-hooks-*.js", text)
-	if err != nil {
-		return hooked{}, err
-	}
-	plugins, _ := config["plugin"].([]any)
-	config["plugin"] = append(plugins, "file://"+file)
-	doc, err := json.Marshal(config)
-	return hooked{rest: h.args, env: []string{varOpencodeConfig + "=" + string(doc)}}, err
+	file, err := h.write("perdure-settings-*.json", string(doc))
+	out.env = append(out.env, varGeminiSystem+"="+file)
+	return out, err
 }

@@ -99,7 +99,7 @@ func vendors() []vendor {
 			follow: followCodex,
 		},
 		{
-			about: aboutGemini(), args: geminiArgs, grant: grantGemini,
+			about: aboutGemini(), args: geminiArgs, hooks: geminiHooks, grant: grantGemini,
 			parse: func(s stream) parser { return &geminiParser{stream: s} },
 		},
 		{
@@ -155,9 +155,8 @@ func aboutGemini() Preset {
 	return Preset{
 		Name: "gemini", Title: "Gemini CLI", Program: "gemini",
 		Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
-		Sight: agent.SightObserved,
-		Calls: "calls are reported when they begin and end; it has no hooks for one turn: to refuse calls, run `perdure " +
-			"install gemini`",
+		Sight:   agent.SightObserved,
+		Calls:   "calls are reported when they begin and end; a turn's hook asks before each of them and can refuse it",
 		Usage:   "per turn, at its end",
 		Context: "not reported; its AfterModel hook would report it",
 		Permissions: map[Permission]string{

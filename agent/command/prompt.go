@@ -71,9 +71,13 @@ func (a *Agent) preset(in *input, turn *agent.Turn, from session) error {
 	if a.vendor.env != nil {
 		in.env = a.vendor.env(cfg)
 	}
-	if len(turn.Hook) > 0 && a.Hooked() {
-		set, err := a.vendor.hooks(&hooking{words: turn.Hook, args: cfg.Args, env: a.environment(turn, in.env),
-			write: in.write(cfg)})
+	hook := turn.Hook
+	if !a.Hooked() {
+		hook = nil
+	}
+	if a.vendor.hooks != nil && len(hook)+len(turn.Endpoints) > 0 {
+		set, err := a.vendor.hooks(&hooking{words: hook, args: cfg.Args, env: a.environment(turn, in.env),
+			to: turn.Endpoints, write: in.write(cfg)})
 		if err != nil {
 			return &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
 		}
@@ -90,7 +94,7 @@ func (a *Agent) preset(in *input, turn *agent.Turn, from session) error {
 			in.args = append(in.args, "--policy", path)
 		}
 	}
-	if a.vendor.endpoint != nil {
+	if a.vendor.endpoint != nil && turn.Endpoints == nil {
 		in.args = append(in.args, a.vendor.endpoint(turn.Env, cfg.Args)...)
 	}
 	in.args, in.pipe = append(in.args, a.vendor.args(cfg, from.id)...), true

@@ -168,13 +168,14 @@ func firstOf(list ...string) string {
 // the same name at the provider's own service if nothing else is known.
 func (m *Meter) rate(r *Exchange) price.Rate {
 	upstream := m.upstreams[r.Provider].String()
-	rate, err := m.cfg.Rate(r.Provider.priced(r.Model, upstream))
+	provider := r.Provider.asked(r.API)
+	rate, err := m.cfg.Rate(provider.priced(r.Model, upstream))
 	if err != nil {
 		m.cfg.Logger.Debug("price unknown", "model", r.Model, "error", err)
 		return price.Rate{}
 	}
 	if rate.Window == 0 {
-		if own, err := m.cfg.Rate(r.Provider.priced(r.Model, r.Provider.defaultUpstream())); err == nil {
+		if own, err := m.cfg.Rate(provider.priced(r.Model, provider.defaultUpstream())); err == nil {
 			rate.Window = own.Window
 		}
 	}

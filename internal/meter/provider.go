@@ -51,6 +51,19 @@ func (p Provider) variables() []string {
 	return nil
 }
 
+// asked returns the provider whose protocol a request has; that of the address if it has none.
+func (p Provider) asked(api API) Provider {
+	switch {
+	case slices.Contains(Providers(), p):
+		return p
+	case api == Messages:
+		return Anthropic
+	case api == Generate:
+		return Gemini
+	}
+	return OpenAI
+}
+
 // priced returns the name and the address under which the price table has a model.
 func (p Provider) priced(model, upstream string) (name, baseURL string) {
 	if p == Gemini && upstream == p.defaultUpstream() {
@@ -61,10 +74,17 @@ func (p Provider) priced(model, upstream string) (name, baseURL string) {
 
 // Upstreams returns the addresses of the providers: the given ones, those of the
 // variables in environ, else those of the providers' own services. Given addresses have
-// the form of the variables. The error names the address that is wrong.
+// the form of the variables; they can be those of further providers. The error names the
+// address that is wrong.
 func Upstreams(environ []string, given map[Provider]string) (map[Provider]string, error) {
 	all := make(map[Provider]string)
+	for p := range given {
+		all[p] = ""
+	}
 	for _, p := range Providers() {
+		all[p] = ""
+	}
+	for p := range all {
 		all[p] = given[p]
 		for _, name := range p.variables() {
 			all[p] = cmp.Or(all[p], lookup(environ, name))
@@ -144,10 +164,17 @@ func (m *Meter) Variables(d Dialect, environ []string) []string {
 			set = append(set, name+"="+address)
 		}
 	}
+	return append(set, m.Direct(environ)...)
+}
+
+// Direct returns the variables with which a program that uses a proxy asks the meter without it; nil
+// if environ names no proxy.
+func (m *Meter) Direct(environ []string) []string {
 	proxies := []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"}
 	if !slices.ContainsFunc(proxies, func(name string) bool { return lookup(environ, name) != "" }) {
-		return set
+		return nil
 	}
+	var set []string
 	host, _, _ := strings.Cut(m.host, ":")
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		except := cmp.Or(lookup(environ, name), lookup(environ, "NO_PROXY"), lookup(environ, "no_proxy"))

@@ -151,6 +151,9 @@ type Config struct {
 	// their usage. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
 	BudgetTokens int64   `json:"budget_tokens,omitempty"`
+	// BudgetUnmetered accepts budgets that count only what the agents report. Without it a meter
+	// counts all requests, and a loop whose requests it cannot count is refused.
+	BudgetUnmetered bool `json:"budget_unmetered,omitempty"`
 	// Detection says which signs of regressions in the changed files act: empty is
 	// DetectionStandard.
 	Detection Detection `json:"detection,omitempty"`
@@ -338,6 +341,9 @@ func (c *Config) AgentAt(i int) string {
 // EndsAtGates reports whether the loop does not wait at a gate: it leaves its best
 // iteration, and continues when the gate is answered and the loop is resumed.
 func (c *Config) EndsAtGates() bool { return c.Unattended && c.GateTimeout == 0 }
+
+// MustCount reports whether all requests of the agents must be counted.
+func (c *Config) MustCount() bool { return (c.BudgetUSD > 0 || c.BudgetTokens > 0) && !c.BudgetUnmetered }
 
 // Limits returns the budgets in the units of the store.
 func (c *Config) Limits() perdure.Limits {

@@ -55,6 +55,8 @@ func (t *tuning) registerLimits(fl *pflag.FlagSet) {
 	fl.IntVar(&t.MaxIterations, "max-iterations", config.DefaultMaxIterations, "`N` maximum iterations")
 	fl.Float64Var(&t.BudgetUSD, "budget-usd", 0, "`USD` maximum cost in US dollars")
 	fl.Int64Var(&t.BudgetTokens, "budget-tokens", 0, "`N` maximum tokens")
+	fl.BoolVar(&t.BudgetUnmetered, "budget-unmetered", false, "count only what agents report, without the meter that "+
+		"budgets use")
 	fl.DurationVar(&t.Timeout, "timeout", config.DefaultTimeout, "`TIME` timeout of the agent in one iteration; -1s: none")
 	fl.DurationVar(&t.IdleTimeout, "idle-timeout", config.DefaultIdleTimeout,
 		"`TIME` timeout of an agent without output; -1s: none")
@@ -100,8 +102,8 @@ func (t *tuning) registerChoice(fl *pflag.FlagSet) {
 func groups(task string) []env.FlagGroup {
 	return []env.FlagGroup{
 		{Title: "Task", Flags: task},
-		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
-			"gate-timeout max-retries"},
+		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens budget-unmetered timeout idle-timeout " +
+			"check-timeout gate-timeout max-retries"},
 		{Title: "Supervision", Flags: "permission env meter unattended even-if-green approver retry-critical detection " +
 			"reinforcement plain"},
 		{Title: "Best iteration", Flags: "commit keep-last require-verification quality-threshold select"},

@@ -103,6 +103,10 @@ type State struct {
 	Warned int `json:"warned,omitempty"`
 	// Unpriced is set if the cost of the last turn is not known.
 	Unpriced bool `json:"unpriced,omitempty"`
+	// Counts is set if the loop began with a version that counts all requests of agents for a budget.
+	// Uncounted says which requests of the last turn it could not count.
+	Counts    bool   `json:"counts,omitempty"`
+	Uncounted string `json:"uncounted,omitempty"`
 	// AtGate are the files of an unattended loop that left its best iteration while it
 	// waits at a gate; nil if it did not.
 	AtGate *GateFiles `json:"at_gate,omitempty"`

@@ -24,6 +24,20 @@ type Server struct {
 	// ended is called when there are that many of them.
 	number int
 	ended  func()
+	served int
+}
+
+// Served returns the tokens of all answers, titles among them.
+func (p *Server) Served() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.served
+}
+
+func (p *Server) count(r *Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.served += r.In + r.Out + r.Reasoning
 }
 
 // Ended has a function called, soon after each request of the conversation from a number on.
@@ -145,13 +159,16 @@ func (p *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, next.Body)
 	default:
 		w.Header().Set("Content-Type", "text/event-stream")
+		p.count(&next)
 		answer(w, next)
 	}
 }
 
 // aside answers a request of Gemini CLI that is not part of the conversation.
 func (p *Server) aside(w io.Writer, _ []byte) {
-	writeJSON(w, geminiChunk(Reply{Text: `{"reasoning":"short","model_choice":"flash"}`, In: 10, Out: 2}))
+	r := Reply{Text: `{"reasoning":"short","model_choice":"flash"}`, In: 10, Out: 2}
+	p.count(&r)
+	writeJSON(w, geminiChunk(r))
 }
 
 func writeJSON(w io.Writer, v any) {
