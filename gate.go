@@ -25,6 +25,7 @@ const (
 	GateReassignment  GateKind = "reassignment"
 	GateHonestExit    GateKind = "honest_exit"
 	GateClarification GateKind = "clarification"
+	GateHeldOut       GateKind = "held_out"
 )
 
 // The answers to the gate of a run. The executor of loops defines those to its gates.

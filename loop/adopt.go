@@ -38,6 +38,9 @@ func (e *Engine) Adopt(ctx context.Context, a Adoption) (perdure.Tree, error) {
 	if err != nil {
 		return perdure.Tree{}, err
 	}
+	if err := e.keepHeldOut(&a.Config, nil); err != nil {
+		return perdure.Tree{}, err
+	}
 	raw, err := json.Marshal(&a.Config)
 	if err != nil {
 		return perdure.Tree{}, err

@@ -91,6 +91,12 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "environment", "message": text})
 	}
 	r.noteEvidence(check, out)
+	if err := r.noteHeldOut(ctx, &check.Check); err != nil {
+		if r.pauseWithoutBook(err) {
+			return stepBaseline, nil
+		}
+		return "", err
+	}
 	ended := time.Now().UTC()
 	it, err := out.Row(record.IterationKept, r.l.Task.ID)
 	if err != nil {

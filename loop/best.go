@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/heldout"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/text/human"
@@ -38,10 +39,11 @@ func complete(ctx context.Context, r *run) (string, error) {
 // best is the iteration that the loop should leave; nil when there is none. One
 // that was undone, or has a regression that was not accepted, is not a candidate.
 func (r *run) best(ctx context.Context) (*state.Outcome, error) {
-	list, err := r.e.records.Candidates(ctx, r.l.Tree.ID, r.cfg.QualityThreshold)
+	list, err := r.candidates(ctx)
 	if err != nil {
 		return nil, err
 	}
+	held := r.heldOutResults()
 	var found *state.Outcome
 	for i := range list {
 		o, err := state.ReadOutcome(&list[i])
@@ -49,11 +51,19 @@ func (r *run) best(ctx context.Context) (*state.Outcome, error) {
 			return nil, err
 		}
 		o.Iteration, o.Quality = list[i].Number, list[i].Quality
-		if o.Eligible(&list[i]) && state.Prefers(&r.cfg, &o, found) {
+		if o.Eligible(&list[i]) && heldout.Prefers(&r.cfg, held, &o, found) {
 			found = &o
 		}
 	}
 	return found, nil
+}
+
+// candidates lists the iterations from which the best one is chosen.
+func (r *run) candidates(ctx context.Context) ([]record.Iteration, error) {
+	if r.holdsOut() {
+		return r.heldOutCandidates(ctx)
+	}
+	return r.e.records.Candidates(ctx, r.l.Tree.ID, r.cfg.QualityThreshold)
 }
 
 // leaveBest restores the best iteration of an unattended loop that stops at a gate, or the
@@ -154,6 +164,10 @@ func restoreSelected(ctx context.Context, r *run) (string, error) {
 	r.state.Selected = best.Iteration
 	r.state.SelectedReason = fmt.Sprintf("Highest quality (%d %%) at iteration %d, not final%s", *best.Quality,
 		best.Iteration, below)
+	if r.holdsOut() { // the quality alone did not decide
+		r.state.SelectedReason = fmt.Sprintf("Iteration %d (quality %d %%) is left, not the final one%s", best.Iteration,
+			*best.Quality, below)
+	}
 	done, err := r.files.Restore(ctx, best.After)
 	if err != nil {
 		return "", refusal(err)

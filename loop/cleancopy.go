@@ -114,6 +114,9 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 		r.loop.Status, r.state.Reason = record.Running, ""
 		return r.regressed(ctx, out)
 	}
+	if gate, err := r.heldOutGate(ctx, out); gate != "" || err != nil {
+		return gate, err
+	}
 	r.state.Verdict = string(record.Completed)
 	r.state.Reason += cleanCopyNote(out) + decidersNote(out) + weakenedNote(out)
 	return stepSelect, nil

@@ -68,6 +68,9 @@ type EngineConfig struct {
 	// Copies is a folder outside of all workspaces in which each loop keeps copies of its files in
 	// Dir, in a folder of its own. Empty: removing Dir loses the loops.
 	Copies string
+	// HeldOut is a folder outside of all workspaces and of the store for the held-out checks of loops
+	// and their results. Empty: loops with such a check are refused.
+	HeldOut string
 	// Sockets are folders outside of all workspaces for the sockets at which the hooks of agents ask,
 	// in order of preference. A socket for whose path all are too long is in a folder for temporary
 	// files.
@@ -195,6 +198,9 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 		return perdure.Tree{}, err
 	}
 	if err := checkCommits(ctx, &cfg); err != nil {
+		return perdure.Tree{}, err
+	}
+	if raw, err = e.withHeldOut(&cfg, nil, raw); err != nil {
 		return perdure.Tree{}, err
 	}
 	begin := stepBegin

@@ -160,6 +160,9 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 		r.state.Answer = strings.TrimSpace("Allowed now: " + strings.Join(r.state.Run.Wanted, ", ") + "\n" + g.Reason)
 		return stepNext, nil
 	}
+	if g.Kind == perdure.GateHeldOut {
+		return r.heldOutAnswered(ctx, g)
+	}
 	out, err := r.outcome(ctx, g.Iteration)
 	if err != nil {
 		return "", err

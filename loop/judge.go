@@ -78,6 +78,9 @@ func measure(ctx context.Context, r *run) (string, error) {
 	if r.cfg.Sealed == config.SealAlways {
 		r.noteCleanCopy(t.Number)
 	}
+	if r.holdsOut() {
+		return stepHeldOut, nil
+	}
 	return stepJudge, nil
 }
 

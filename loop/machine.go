@@ -44,6 +44,7 @@ const (
 	stepPrepare = "prepare"
 	stepAct     = "act"
 	stepMeasure = "measure"
+	stepHeldOut = "held_out"
 	stepJudge   = "judge"
 	stepContain = "contain" // instead of measure and judge
 )
@@ -62,8 +63,8 @@ func steps(root bool) map[string]step {
 			stepSeal:   checkCompletion,
 			stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
-	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge,
-		stepContain: contain}
+	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepHeldOut: holdOut,
+		stepJudge: judge, stepContain: contain}
 }
 
 // run is a loop while one of its tasks is worked on.

@@ -242,9 +242,13 @@ func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery)
 		return refusal(err)
 	}
 	r.noteRestored(done, fmt.Sprintf("from before iteration %d", out.Iteration))
-	r.state.Reverted = "The last iteration was reverted because of these regressions:\n" + regressionLines(out)
-	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text,
-		"snapshot": out.Before})
+	r.state.Reverted = "The last iteration was reverted by the user."
+	why := "rejected by the user"
+	if len(out.Regressions) > 0 {
+		r.state.Reverted = "The last iteration was reverted because of these regressions:\n" + regressionLines(out)
+		why = regression.Worst(out.Regressions).Text
+	}
+	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": why, "snapshot": out.Before})
 	if v != nil {
 		v.Outcome = "reverted"
 		v.Did("retry", "")

@@ -56,6 +56,9 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	if err := e.checkCountsAgain(&row, &old, &next); err != nil {
 		return record.Resumed{}, err
 	}
+	if err := e.keepHeldOut(&next, &old); err != nil {
+		return record.Resumed{}, err
+	}
 	c, err := reconfiguration(&row, &old, &next)
 	if err != nil {
 		return record.Resumed{}, err
@@ -105,6 +108,9 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 	}
 	if _, err := e.place(&next); err != nil {
 		return record.Resumed{}, e.withWorktree(err, tree, &next)
+	}
+	if err := e.keepHeldOut(&next, &old); err != nil {
+		return record.Resumed{}, err
 	}
 	c, err := reconfiguration(row, &old, &next)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestEverySettingIsClassified(t *testing.T) {
 		"loop.approver": "any", "loop.enabled": "false", "loop.detection": "minimal", "loop.snapshot_risky": "high",
 		"loop.auto_escalate_on_critical": "false", "loop.quality_threshold": "69", "loop.sealed": "off",
 		"loop.coverage_threshold": "none", "loop.sensitive_coverage_threshold": "0.6",
-		"loop.mutation_percent": "none"}
+		"loop.mutation_percent": "none", "loop.held_out_gap": "30"}
 	for _, s := range settings(new(Config)) {
 		value := values[s.key]
 		if value == "" {

@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 			CheckTimeout: 30 * time.Minute, ContextWindow: 200_000, Detection: "standard", SnapshotRisky: "all",
 			Sealed: "completion", Reinforcement: "MINIMAL", StandardFrom: 3, AggressiveFrom: 5, PlateauPercent: 5,
 			Enabled: true, MaxRetries: 3, AutoEscalateCritical: true, BestOutput: true, QualityThreshold: 70,
-			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10, MutationPercent: 20,
+			DetectionBudget: 500 * time.Millisecond, OverheadPercent: 10, MutationPercent: 20, HeldOutGap: 20,
 			LoopMetrics: config.LoopMetrics{Coverage: "auto", Types: "auto", Lint: "auto", CoverageThreshold: 2,
 				SensitiveThreshold: 0.5,
 				SensitivePaths:     strings.Join(loopconfig.SensitiveWords(), ",")}},

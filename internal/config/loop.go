@@ -81,6 +81,10 @@ type Loop struct {
 	// an iteration; more causes a warning. 0: no limit.
 	DetectionBudget time.Duration
 	OverheadPercent float64
+	// HeldOut is a second check that agents never see, HeldOutGap how many points more of the check than
+	// of it can pass.
+	HeldOut    string
+	HeldOutGap float64
 	// MutationPercent is the share of an iteration for the trials of new tests. 0: none.
 	MutationPercent float64
 	// Chains are agents with their fallbacks, by the type of task; see defaultChain.
@@ -191,6 +195,26 @@ func loopSettings(c *Config) []setting {
 		{key: "loop.notify.desktop", at: &c.Loop.NotifyDesktop, def: "false",
 			help: "show these events on the desktop, or else ring the bell of the terminal that follows the loop"},
 	}
+}
+
+// heldOutSettings are those of the check that agents do not see.
+func heldOutSettings(c *Config) []setting {
+	return []setting{
+		{key: "loop.held_out", at: &c.Loop.HeldOut, value: "COMMAND", secret: hiddenFromAgents, acts: acts(effectRuns),
+			help: "second check that the agent never sees: a command or a folder outside of the workspace; not in the file, " +
+				"which agents can read"},
+		{key: "loop.held_out_gap", at: &c.Loop.HeldOutGap, value: "POINTS", def: "20", check: atMost(100),
+			acts: func(text string) string { return weakensUnless(text, func(x float64) bool { return x <= 20 }) },
+			help: "how much more of the check than of the held-out check can pass, in percent of the tests"},
+	}
+}
+
+// hiddenFromAgents hides a value that no agent may see.
+func hiddenFromAgents(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(hidden)"
 }
 
 // EnvNames returns the names of the setting loop.env.

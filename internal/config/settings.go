@@ -49,7 +49,7 @@ type setting struct {
 
 // settings returns all settings in the order of the settings file.
 func settings(c *Config) []setting {
-	return slices.Concat(runSettings(c), loopSettings(c), metricSettings(c), processSettings(c))
+	return slices.Concat(runSettings(c), loopSettings(c), heldOutSettings(c), metricSettings(c), processSettings(c))
 }
 
 // runSettings are the settings of runs and of the store.
@@ -261,6 +261,9 @@ func (s setting) verify(kind string) string {
 	}
 	if s.secret != nil && kind == OriginFile && s.secret(s.text()) != s.text() {
 		problem := "contains a password, which is not allowed in a file"
+		if s.secret(s.text()) == hiddenFromAgents(s.text()) {
+			problem = "is not allowed in this file, which agents can read"
+		}
 		if entryName(s.key) == "" {
 			problem += "; set " + s.variable() + " instead"
 		}

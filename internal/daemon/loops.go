@@ -41,7 +41,7 @@ func (d *Daemon) openLoops(ctx context.Context) error {
 	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Permission: agents.Permission,
 		Price: d.models.costOf,
 		Dir:   dir, Copies: copies.Loops(d.cfg.Copies, dir), Worktrees: userdir.Worktrees(os.Getenv),
-		Sockets: userdir.Sockets(os.Getenv),
+		Sockets: userdir.Sockets(os.Getenv), HeldOut: userdir.HeldOut(os.Getenv),
 		Handoff: d.cfg.Handoff, Rate: d.models.Rate, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
 		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}
 	if d.tokensShown() || d.cfg.Notify.UsesTokens {

@@ -36,6 +36,7 @@ const (
 	DefaultQualityThreshold = 70
 	DefaultStuckAfter       = 3
 	DefaultMutationPercent  = 20
+	DefaultHeldOutGap       = 20
 )
 
 // Limits of [Config].
@@ -125,6 +126,12 @@ type Config struct {
 	// check needs in addition to tracked files; no ignored file is copied then.
 	Sealed      Sealing `json:"sealed,omitempty"`
 	SealedSetup string  `json:"sealed_setup,omitempty"`
+	// HeldOut is a second check that the agent never sees: a folder or a command outside of the
+	// workspace. A loop that was launched has the name of the check here. HeldOutGap is how many
+	// points the share of passing tests of Until may be above that of HeldOut in a loop that
+	// completes. 0: DefaultHeldOutGap.
+	HeldOut    string  `json:"held_out,omitempty"`
+	HeldOutGap float64 `json:"held_out_gap,omitempty"`
 	// QualityThreshold is what a best iteration should reach, in percent. 0:
 	// DefaultQualityThreshold; negative: none.
 	QualityThreshold int `json:"quality_threshold,omitempty"`
@@ -236,6 +243,7 @@ func (c Config) WithDefaults() Config {
 	c.Approver = cmp.Or(c.Approver, perdure.ApproverTerminal)
 	c.SetDefaults()
 	c.OverheadPercent = cmp.Or(c.OverheadPercent, hook.DefaultOverheadPercent)
+	c.HeldOutGap = cmp.Or(c.HeldOutGap, DefaultHeldOutGap)
 	c.MutationPercent = cmp.Or(c.MutationPercent, DefaultMutationPercent)
 	return c
 }
@@ -294,6 +302,9 @@ func (c *Config) validate() error {
 	p.check(len(c.SealedSetup) <= MaxCommandBytes, "sealed_setup has %d bytes, the limit is %d", len(c.SealedSetup),
 		MaxCommandBytes)
 	p.check(!strings.ContainsRune(c.SealedSetup, 0), "sealed_setup contains a NUL byte")
+	p.check(len(c.HeldOut) <= MaxCommandBytes && !strings.ContainsRune(c.HeldOut, 0),
+		"held_out contains a NUL byte or is longer than %d bytes", MaxCommandBytes)
+	p.check(c.HeldOutGap >= 0 && c.HeldOutGap <= 100, "held_out_gap is %v, must be 0 to 100 points", c.HeldOutGap)
 	p.check(slices.Contains([]Detection{"", DetectionOff, DetectionMinimal, DetectionStandard, DetectionAggressive},
 		c.Detection), "detection is %q, must be one of off, minimal, standard, aggressive", c.Detection)
 	c.checkRisks(&p)

@@ -33,6 +33,10 @@ func weaker(field string, old, next *Config) bool {
 		return weakerRules(&old.Rules, &next.Rules, detect.Mode(old.Detection))
 	case "mutation_percent":
 		return next.MutationPercent < old.MutationPercent
+	case "held_out":
+		return old.HeldOut != "" && next.HeldOut != old.HeldOut
+	case "held_out_gap":
+		return next.HeldOutGap > old.HeldOutGap
 	case "sealed":
 		return lower(next.Sealed, old.Sealed, SealOff, SealCompletion, SealAlways)
 	case "sealed_setup":

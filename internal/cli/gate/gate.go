@@ -28,6 +28,8 @@ type Target struct {
 	Name    string
 	Command func(answer string) string
 	Resume  string
+	// Note is shown with the question and is not part of the store.
+	Note string
 }
 
 // Run returns a run as the target.
@@ -260,6 +262,9 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target, token string) (string, erro
 	b.WriteString("\n" + s.Bold(s.Safe(q.Title+waiting(g))) + "\n")
 	if text := strings.TrimSpace(q.Text); text != "" {
 		b.WriteString("\n" + s.Safe(text) + "\n")
+	}
+	if t.Note != "" {
+		b.WriteString("\n" + s.Safe(t.Note) + "\n")
 	}
 	if len(g.Tasks) > 1 {
 		b.WriteString("\n")

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
+	loopview "github.com/perdure/perdure/internal/view/loop"
 )
 
 func (c *commands) newAnswerCommand() *cobra.Command {
@@ -28,7 +29,7 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 				return err
 			}
 			f.Answer = strings.Join(args, "")
-			return gate.Answer(ctx, c.Env, b, target(ctx, b, l.Tree), &f)
+			return gate.Answer(ctx, c.Env, b, c.target(ctx, b, l.Tree), &f)
 		}),
 	}
 	cmd.Flags().StringVar(&id, "loop", "", "`LOOP` loop; default: the one that has not ended")
@@ -37,8 +38,24 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 }
 
 // target returns the loop as the target of an answer.
-func target(ctx context.Context, b *env.Backend, id perdure.TreeID) *gate.Target {
+func (c *commands) target(ctx context.Context, b *env.Backend, id perdure.TreeID) *gate.Target {
 	loopID := name(ctx, b, id)
-	return &gate.Target{Tree: id, Name: loopID, Resume: "perdure loop resume " + loopID,
+	return &gate.Target{Tree: id, Name: loopID, Resume: "perdure loop resume " + loopID, Note: c.heldOutNote(ctx, b, id),
 		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + loopID }}
+}
+
+// heldOutNote returns the last result of the held-out check of a loop; empty if there is none.
+func (c *commands) heldOutNote(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
+	var in loopview.Input
+	var err error
+	if in.Tree, err = b.Tree(ctx, id); err == nil {
+		in.Loop, err = b.Loop(ctx, id)
+	}
+	if err != nil {
+		return "" // the gate is shown without it
+	}
+	if text := c.readHeldOut(&in).Text(); text != "" {
+		return "Held-out check, " + text
+	}
+	return ""
 }

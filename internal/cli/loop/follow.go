@@ -193,7 +193,7 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 		return false, nil
 	}
 	how.shown = c.token(ctx, b, id, g.Number)
-	text, err := gate.Text(c.Err, &g, target(ctx, b, id), how.shown)
+	text, err := gate.Text(c.Err, &g, c.target(ctx, b, id), how.shown)
 	if err != nil {
 		return false, err
 	}
@@ -248,6 +248,9 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		}
 	} else {
 		c.Printf("%s\n", c.Out.Safe(summary(&l)))
+	}
+	if text := c.heldOutNote(ctx, b, id); text != "" && !c.JSON {
+		c.Note("%s", c.Err.Safe(text))
 	}
 	c.noteBranch(&l)
 	switch {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,7 +133,7 @@ func (c *commands) configure(cmd *cobra.Command, f *runFlags, set *config.Config
 		return nil, env.UsageError("the commits are how the work leaves the worktree; leave out --commit=false or "+
 			"--worktree", "--worktree needs commits")
 	}
-	f.Workspace = c.Path(f.Workspace)
+	f.Workspace, f.HeldOut = c.Path(f.Workspace), c.heldOut(f.HeldOut)
 	raw, err := json.Marshal(&f.Config)
 	if err != nil {
 		return nil, err
@@ -145,10 +147,29 @@ func (c *commands) configure(cmd *cobra.Command, f *runFlags, set *config.Config
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
 		return nil, err
 	}
+	if err := loop.CheckHeldOut(&f.Config); err != nil {
+		return nil, err
+	}
 	if f.Commit || f.Worktree {
 		return raw, loop.CheckCommits(cmd.Context(), f.Workspace, f.Worktree)
 	}
 	return raw, nil
+}
+
+// heldOut returns a held-out check that is the path of a file or a folder as an absolute path.
+func (c *commands) heldOut(text string) string {
+	if text == "" {
+		return ""
+	}
+	name := c.Path(text)
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return text
+	case info.IsDir():
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 // required returns an error unless the completion command and an agent are given, by flags
@@ -223,6 +244,7 @@ func (c *commands) fields(cmd *cobra.Command, t *tuning, more ...string) (flags,
 	if err != nil {
 		return nil, nil, err
 	}
+	t.HeldOut = c.heldOut(t.HeldOut)
 	return fieldsOf(cmd, t, &set, more...)
 }
 
@@ -235,7 +257,9 @@ func fieldsOf(cmd *cobra.Command, t *tuning, set *config.Config, more ...string)
 	if flags, err = json.Marshal(t.Fields(given...)); err != nil {
 		return nil, nil, err
 	}
-	settings, err = json.Marshal(set.Fields(settable(set)...))
+	// The held-out check of a loop changes by its flag only: the loop has its name, not its command.
+	fields := slices.DeleteFunc(settable(set), func(name string) bool { return name == "held_out" })
+	settings, err = json.Marshal(set.Fields(fields...))
 	return flags, settings, err
 }
 

@@ -45,8 +45,8 @@ func TestRunTakesSettings(t *testing.T) {
 		Timeout: time.Hour, IdleTimeout: -1, CheckTimeout: 3 * time.Minute, MaxRetries: 4, QualityThreshold: 5,
 		KeepLast: true, Selection: config.HighestQuality, Detection: config.DetectionStandard, StandardFrom: 3,
 		AggressiveFrom: 5, PlateauPercent: 5, SnapshotRisky: "all", DetectionBudget: 500 * time.Millisecond,
-		OverheadPercent: 10, MutationPercent: 20, Approver: perdure.ApproverAny, Permission: agent.PermissionEdits,
-		Given: []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
+		OverheadPercent: 10, MutationPercent: 20, HeldOutGap: 20, Approver: perdure.ApproverAny,
+		Permission: agent.PermissionEdits, Given: []string{"until", "timeout", "idle_timeout", "selection", "keep_last"}}
 	want.Measures, want.Reinforcement = cfg.Measures, cfg.Reinforcement
 	want.Sealed = config.SealCompletion
 	if diff := cmp.Diff(want, cfg); diff != "" {

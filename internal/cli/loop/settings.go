@@ -108,7 +108,7 @@ func settingsOf(l *settings.Loop) config.Config {
 		AggressiveFrom: orNever(l.AggressiveFrom), PlateauPercent: l.PlateauPercent,
 		QualityThreshold: l.QualityThreshold, Measures: l.Measures(), RequireVerification: l.RequireVerification,
 		Sealed: config.Sealing(l.Sealed), SealedSetup: l.SealedSetup, DetectionBudget: l.DetectionBudget,
-		OverheadPercent: l.OverheadPercent, MutationPercent: l.MutationPercent}
+		OverheadPercent: l.OverheadPercent, MutationPercent: l.MutationPercent, HeldOut: l.HeldOut, HeldOutGap: l.HeldOutGap}
 }
 
 func riskAnswers(set map[risk.Pattern]risk.Answer) map[string]config.RiskAnswer {

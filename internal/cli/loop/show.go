@@ -12,9 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/loop/heldout"
+	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/storage/userdir"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -40,6 +45,7 @@ func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view
 	if in.FalseAlarms, err = b.FalseAlarms(ctx, l.Tree); err != nil {
 		return in, err
 	}
+	in.HeldOut = c.readHeldOut(&in)
 	in.Crashed, in.Report = c.crashed(ctx, b, &in), reportOf(b, &in)
 	if past, err := l.Past(); err == nil && past != nil && view == loopview.ViewDocument {
 		if in.Document, err = b.LoopDocument(ctx, l.Tree); err != nil {
@@ -47,6 +53,21 @@ func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view
 		}
 	}
 	return in, in.Load(ctx, b, view, full)
+}
+
+// readHeldOut returns the held-out check of a loop; nil if there is none, or if an agent or a check of a
+// loop runs this command.
+func (c *commands) readHeldOut(in *loopview.Input) *loopview.HeldOut {
+	cfg, err := config.Of(&in.Tree, &in.Loop)
+	if err != nil || cfg.HeldOut == "" || guard.Guarded() || c.Getenv(hook.VarLoop) != "" ||
+		c.Getenv(loop.VarCheck) != "" {
+		return nil
+	}
+	book, err := heldout.Open(userdir.HeldOut(c.Getenv), cfg.HeldOut)
+	if err != nil {
+		book = nil
+	}
+	return loopview.NewHeldOut(book, cfg.HeldOutGap)
 }
 
 // reportOf returns the report that the loop has written at its end, "" without one: the loop has

@@ -96,6 +96,10 @@ func (t *tuning) registerChoice(fl *pflag.FlagSet) {
 		"clean copy of the workspace: off, completion or always")
 	fl.StringVar(&t.SealedSetup, "sealed-setup", "",
 		"`COMMAND` command that prepares the clean copy; default: unchanged ignored files are copied")
+	fl.StringVar(&t.HeldOut, "held-out", "", "`COMMAND` second check that the agent never sees, run in a copy after each "+
+		"iteration: a command or a folder of tests outside of the workspace")
+	fl.Float64Var(&t.HeldOutGap, "held-out-gap", config.DefaultHeldOutGap, "`POINTS` how much more of the check than of "+
+		"the held-out check can pass in a loop that completes, in percent of the tests")
 }
 
 // groups returns the groups of a command's flags. Task holds the command's own flags.
@@ -107,7 +111,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Supervision", Flags: "permission env meter unattended even-if-green approver retry-critical detection " +
 			"reinforcement plain"},
 		{Title: "Best iteration", Flags: "commit keep-last require-verification quality-threshold select"},
-		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup allow"},
+		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup allow held-out held-out-gap"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
 			"sensitive-coverage-threshold sensitive-paths"},
 	}
@@ -159,7 +163,10 @@ func settable(set *config.Config) []string {
 		"sealed_setup", "allow", "require_verification", "retry_critical", "env", "permission", "meter", "detection_budget",
 		"overhead_percent", "mutation_percent", "detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky",
 		"reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types", "lint",
-		"metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
+		"metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths", "held_out_gap"}
+	if set.HeldOut != "" {
+		names = append(names, "held_out")
+	}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")
 	}
@@ -188,9 +195,9 @@ func literal(c *config.Config) {
 		}
 	}
 	const none = 1e-6 // percent
-	for _, x := range []*float64{&c.CoverageThreshold, &c.SensitiveThreshold} {
+	for _, x := range []*float64{&c.CoverageThreshold, &c.SensitiveThreshold, &c.HeldOutGap} {
 		if *x == 0 {
-			*x = none // no coverage can be lost
+			*x = none // nothing can be lost
 		}
 	}
 }

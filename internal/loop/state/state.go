@@ -90,6 +90,9 @@ type State struct {
 	Overrun bool `json:"overrun,omitempty"`
 	// AgentErrors counts consecutive iterations that ended in an agent error.
 	AgentErrors int `json:"agent_errors,omitempty"`
+	// HeldOutAccepted is the iteration that a person accepted although the held-out check does not
+	// confirm it; 0 if there is none.
+	HeldOutAccepted int `json:"held_out_accepted,omitempty"`
 	// Gate is the number of the open gate; 0 if there is none.
 	Gate int `json:"gate,omitempty"`
 	// Answer is a person's addition to the next prompt.

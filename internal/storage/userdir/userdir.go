@@ -49,6 +49,15 @@ func State(getenv func(string) string) string {
 	return ""
 }
 
+// HeldOut returns the folder of the held-out checks of loops, in that of [State]; "" if there is none.
+func HeldOut(getenv func(string) string) string {
+	dir := State(getenv)
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "held-out")
+}
+
 // Sockets returns the folders for sockets of programs that this process starts, the best first:
 // perdure in $XDG_RUNTIME_DIR, and the folder of [State].
 func Sockets(getenv func(string) string) []string {

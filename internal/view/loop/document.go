@@ -50,7 +50,7 @@ func NewDraft(in Input) *Draft {
 		Reason:    s.standing.Reason, StartedAt: instant(in.Tree.CreatedAt), LastUpdated: instant(in.Loop.UpdatedAt),
 		CompletedAt: s.ended(),
 		History:     []Iteration{}, Errors: []AgentError{}, Before: string(s.standing.Run.Before),
-		Withheld: s.standing.Withheld, ReportPath: in.Report,
+		Withheld: s.standing.Withheld, ReportPath: in.Report, HeldOut: in.HeldOut,
 		Detecting: !in.Loop.Status.Ended() && !s.cfg.Plain,
 	}
 	if in.Loop.Status.Ended() {

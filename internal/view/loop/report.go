@@ -83,6 +83,11 @@ func (s *Summary) facts() []fact {
 	for _, text := range s.deciders {
 		add("Decides the check", text)
 	}
+	if h := s.in.HeldOut; h != nil {
+		add("Held-out check", oneLine(h.Check, maxText))
+		add("Held-out result", h.Text())
+		add("Held-out gap by iteration", oneLine(h.Gaps(), maxText))
+	}
 	add("Variables not passed", oneLine(strings.Join(s.standing.Withheld, ", "), maxText))
 	add("Warnings", s.lastWarning())
 	if s.cfg.Plain {

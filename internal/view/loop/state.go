@@ -65,6 +65,8 @@ type State struct {
 	LastCheckpoint    string              `json:"last_checkpoint,omitempty"`
 	ReportPath        string              `json:"completion_report_path,omitempty"`
 	Gates             []Gate              `json:"gates"`
+	// HeldOut is the held-out check; nil if there is none, and for agents.
+	HeldOut *HeldOut `json:"held_out,omitempty"`
 
 	past *past
 }

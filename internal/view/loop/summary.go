@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/loop/heldout"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -50,6 +51,8 @@ type Input struct {
 	// Document is what a loop came in as that began elsewhere; nil for others, and
 	// where that is not needed.
 	Document json.RawMessage
+	// HeldOut is the held-out check; nil if there is none, and for agents.
+	HeldOut *HeldOut
 	// Report is the file with the report of an ended loop, empty if there is none.
 	Report string
 	// Crashed reports that the loop is running and no process executes it.
@@ -210,7 +213,8 @@ func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 		return
 	}
 	s.last, s.noted = o, s.warns(o)
-	if s.in.History == nil && o.Eligible(it) && state.Prefers(&s.cfg, o, s.best) {
+	if s.in.History == nil && o.Eligible(it) &&
+		heldout.Prefers(&s.cfg, s.in.HeldOut.byIteration(), o, s.best) {
 		s.best = o
 	}
 }

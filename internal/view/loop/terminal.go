@@ -106,6 +106,7 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 	c.line("")
 	s.now(c)
 	s.lastCheck(c)
+	s.heldOut(c)
 	if p := s.judged(); p != nil {
 		c.field("Metrics", s.comparedText(p.metrics))
 	} else if s.baseline != nil {

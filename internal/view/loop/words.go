@@ -132,6 +132,8 @@ func (s *Summary) doing() string {
 		return agent + " begins its turn"
 	case "measure":
 		return "runs the check"
+	case "held_out":
+		return "compares with the baseline" // an agent can read it
 	case "judge":
 		if s.cfg.Sealed == config.SealAlways && !s.cfg.Plain {
 			return "compares with the baseline, and checks the result in a clean copy"
