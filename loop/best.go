@@ -140,7 +140,7 @@ func restoreSelected(ctx context.Context, r *run) (string, error) {
 	if best == nil || r.cfg.RequireVerification && !best.Check.Passed {
 		r.state.SelectedReason = "no iteration can be kept; the files are as the last one left them"
 		if r.state.Reverted != "" && r.state.FilesOf == 0 { // it was reverted
-			r.state.SelectedReason = fmt.Sprintf("no iteration can be kept; the files are those from before iteration %d", last)
+			r.state.SelectedReason = "no iteration can be kept; " + r.comparedWithBefore(ctx, last)
 		}
 		return stepFinish, nil
 	}
@@ -182,6 +182,24 @@ func restoreSelected(ctx context.Context, r *run) (string, error) {
 	return stepVerify, nil
 }
 
+// comparedWithBefore compares the files with those from before an iteration that was reverted, and
+// says what it found.
+func (r *run) comparedWithBefore(ctx context.Context, iteration int) string {
+	out, err := r.outcome(ctx, iteration)
+	if err != nil || out.Before == "" {
+		return fmt.Sprintf("the files were not compared with those from before iteration %d", iteration)
+	}
+	changes, err := r.files.DiffNow(ctx, out.Before)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the files could not be compared with those from before iteration %d: %s", iteration, err)
+	case len(changes) == 0:
+		return fmt.Sprintf("the files are those from before iteration %d", iteration)
+	}
+	return fmt.Sprintf("the workspace differs from before iteration %d in %s: %s", iteration,
+		human.Count(len(changes), "file"), few(names(changes, len(changes))))
+}
+
 // verify runs the check on what was brought back. When it passed then and does
 // not now, the last iteration comes back.
 func verify(ctx context.Context, r *run) (string, error) {
@@ -215,10 +233,11 @@ func finish(ctx context.Context, r *run) (string, error) {
 	s := &r.state
 	reverted := s.Verdict == verdictRevert
 	if reverted {
-		if s.Baseline != "" { // else it never went on, since it was imported
+		if s.Baseline != "" {
 			if _, err := r.files.Restore(ctx, s.Baseline); err != nil {
 				return "", refusal(err)
 			}
+			s.Reason = "the files from before the loop were restored"
 		}
 		s.Verdict = string(record.Aborted)
 	}

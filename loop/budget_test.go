@@ -283,6 +283,29 @@ func TestUnattendedWithoutGood(t *testing.T) {
 	}
 }
 
+// TestFilesAreCompared: the end says that the files are those from before an iteration only if
+// they are.
+func TestFilesAreCompared(t *testing.T) {
+	t.Parallel()
+	for _, mine := range []string{"", "changed"} {
+		b := newBench(t, func(w *turn) error { return w.remove("tests/a") })
+		b.launch(func(c *config.Config) { c.MaxIterations = 1 })
+		b.work()
+		b.answer("reject", "")
+		b.ask(record.Pause)
+		b.work()
+		want := "the files are those from before iteration 1"
+		if mine != "" {
+			b.put("mine", mine)
+			want = "the workspace differs from before iteration 1 in 1 file: mine"
+		}
+		b.ask(record.Resume)
+		if l := b.work(); l.Status != record.Failed || !strings.Contains(string(l.State), want) {
+			t.Errorf("%q: %s", want, show(l))
+		}
+	}
+}
+
 // TestUnattendedWaitsIfAsked: with a time limit of gates the loop waits, with its files.
 func TestUnattendedWaitsIfAsked(t *testing.T) {
 	t.Parallel()

@@ -173,8 +173,10 @@ func (r *run) abort(revert bool) (next string) {
 	r.state.Verdict, r.state.Reason = string(record.Aborted), "the files are as they were left"
 	r.state.Selected, r.state.SelectedReason = 0, "" // it may have been about to bring back the best
 	if revert {
-		r.state.Reason = "the files from before the loop were restored"
-		r.state.Verdict = verdictRevert
+		r.state.Reason, r.state.Verdict = "the files from before the loop are being restored", verdictRevert
+		if r.state.Baseline == "" { // it never went on, since it was imported
+			r.state.Reason = "there is no snapshot from before the loop; the files are as they were left"
+		}
 	}
 	return stepFinish
 }

@@ -162,6 +162,12 @@ func invalidResume(err error) error {
 
 // ended returns the error of resuming a loop that has ended, with a hint.
 func ended(tree *perdure.Tree, row *record.Loop) error {
+	if !row.Status.Ended() {
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop",
+			Msg: fmt.Sprintf("the tree of %s is %s although the loop has not ended, so it cannot continue", ID(tree),
+				tree.State),
+			Hint: "`perdure loop abort " + ID(tree) + "` ends it; `perdure loop run` starts another loop in the folder"}
+	}
 	hint := "`perdure loop run` starts another loop in the same folder"
 	if row.Status == record.Failed {
 		hint = "resume it with a higher --max-iterations"

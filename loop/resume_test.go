@@ -90,6 +90,27 @@ func TestResumeReadsSettings(t *testing.T) {
 	b.sound()
 }
 
+// TestResumeOfCancelledTree: a loop whose tree was cancelled says so and can be ended.
+func TestResumeOfCancelledTree(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch()
+	_, err := b.store.CancelTree(t.Context(), b.tree.ID, "by the user")
+	b.ok(err)
+	_, err = b.engine.Resume(t.Context(), b.tree.ID, record.ResumeRequest{})
+	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "is cancelled although the loop") ||
+		!strings.Contains(perdure.HintOf(err), "perdure loop abort") {
+		t.Errorf("%v, hint %q", err, perdure.HintOf(err))
+	}
+	b.ask(record.Abort)
+	if l := b.row(); l.Status != record.Aborted {
+		t.Error(show(l))
+	}
+	b.launch()
+	b.work()
+	b.sound()
+}
+
 // TestResumeIsNotWeakened: the file with the settings can be written by an agent, so
 // they make nothing weaker without a person's word.
 func TestResumeIsNotWeakened(t *testing.T) {

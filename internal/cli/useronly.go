@@ -19,11 +19,11 @@ const varTask = "PERDURE_TASK"
 const allowFlag = "allow"
 
 // userCommands returns the commands with which the user decides. Agents are
-// not allowed to call them, but can pause their loop.
+// not allowed to call them.
 func userCommands() []string {
-	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
-		"perdure loop false-alarm", "perdure trust", "perdure hook allow", "perdure install", "perdure uninstall",
-		"perdure acp", "perdure acp run", "perdure acp loop"}
+	return []string{"perdure answer", "perdure loop answer", "perdure loop pause", "perdure loop resume",
+		"perdure loop abort", "perdure loop false-alarm", "perdure trust", "perdure hook allow", "perdure install",
+		"perdure uninstall", "perdure acp", "perdure acp run", "perdure acp loop"}
 }
 
 // refuseAgent returns an error if the agent of a loop calls a command of the user, so
@@ -43,8 +43,9 @@ func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: cmd.CommandPath()[len("perdure "):],
-		Msg:  fmt.Sprintf("the agent of loop %s and its check are not allowed to do this", of),
-		Hint: "write in your answer what you need and why; perdure loop pause pauses the loop for the user"}
+		Msg: fmt.Sprintf("the agent of loop %s and its check are not allowed to do this", of),
+		Hint: "write in your answer what you need and why; if the tests are wrong or the task cannot be done, end it with " +
+			"HONEST EXIT: and your evidence, and the user is asked"}
 }
 
 // refuseGuarded returns an error if a program that a loop or a run has started calls a

@@ -62,19 +62,26 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 	return appendEvents(tx, key, 0, b.Events)
 }
 
-// sqlOpenPlaces lists the places of loops that have not ended.
-const sqlOpenPlaces = `SELECT t.name, l.place FROM loop l JOIN tree t ON t.id = l.tree
-	WHERE l.status IN ` + dbOpen
+// sqlOpenPlaces lists the places of loops that have not ended, and whether their trees were
+// completed (4) or cancelled (6) without them.
+const sqlOpenPlaces = `SELECT t.id, t.name, l.place, CASE WHEN s.state IN (4, 6) THEN 1 ELSE 0 END
+	FROM loop l JOIN tree t ON t.id = l.tree LEFT JOIN tree_stat s ON s.tree = t.id WHERE l.status IN ` + dbOpen
 
 // alone refuses a loop in a place where another one works: each would revert the
-// changes of the other.
+// changes of the other. A loop whose tree was ended without it is ended.
 func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
-	return perdure.EachRow(ctx, tx, func(row perdure.Row) error {
+	var dead []int64
+	err := perdure.EachRow(ctx, tx, func(row perdure.Row) error {
+		var key, ended int64
 		var other, place string
-		if err := row.Scan(&other, &place); err != nil {
+		if err := row.Scan(&key, &other, &place, &ended); err != nil {
 			return err
 		}
 		if other == string(l.Tree) || !holds(place, l.Place) && !holds(l.Place, place) {
+			return nil
+		}
+		if ended == 1 {
+			dead = append(dead, key)
 			return nil
 		}
 		where := "this folder"
@@ -85,6 +92,13 @@ func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
 			"`perdure loop resume "+other+"` continues it, `perdure loop abort "+other+"` ends it",
 			"the loop of %s works in %s and has not ended", other, where)
 	}, sqlOpenPlaces)
+	for _, key := range dead {
+		if err != nil {
+			return err
+		}
+		err = closeLoop(ctx, tx, key)
+	}
+	return err
 }
 
 // holds reports whether a place is the same as another one or a folder above it.

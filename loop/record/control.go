@@ -18,7 +18,8 @@ const sqlControlLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = 
 
 // Ask records a control request, which the process that executes the loop, now or
 // later, carries out. It fails with CodeConflict when the loop has ended, and with
-// CodeInvalid when there is no such request.
+// CodeInvalid when there is no such request. If the tree has ended without the loop, Abort ends
+// the loop at once, and the other requests fail with CodeConflict.
 func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, req Control) error {
 	const op = "control loop"
 	switch req {
@@ -27,8 +28,18 @@ func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, req Control) err
 		return refuse(perdure.CodeInvalid, op, "the requests are pause, pause_now, resume, abort and revert",
 			"%q is not a control request", req)
 	}
-	if _, err := r.Loop(ctx, tree); err != nil {
+	l, err := r.Loop(ctx, tree)
+	if err != nil {
 		return err
+	}
+	if !l.Status.Ended() {
+		t, err := r.store.Tree(ctx, tree)
+		if err != nil {
+			return err
+		}
+		if t.State.Terminal() {
+			return r.askEnded(ctx, &t, req)
+		}
 	}
 	return r.write(ctx, tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		return control(ctx, tx, key, tree, req)

@@ -53,6 +53,6 @@ func (s *server) byUser(ctx context.Context) error {
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: op,
 		Msg: "a program that a loop or a run has started cannot decide for the user",
-		Hint: "the user answers gates, resumes and aborts loops, and marks false alarms, in a terminal of their own; if " +
-			"no loop or run has started this one, `ulimit -Hx` must print unlimited"}
+		Hint: "the user answers gates, pauses, resumes and aborts loops, and marks false alarms, in a terminal of their " +
+			"own; if no loop or run has started this one, `ulimit -Hx` must print unlimited"}
 }

@@ -58,10 +58,8 @@ func (s *server) askLoop(r *request) (any, error) {
 	if err := r.body(&body); err != nil {
 		return nil, err
 	}
-	if body.Control != record.Pause && body.Control != record.PauseNow { // agents can pause their loop
-		if err := s.byUser(r.Context()); err != nil {
-			return nil, err
-		}
+	if err := s.byUser(r.Context()); err != nil {
+		return nil, err
 	}
 	if err := s.records.Ask(r.Context(), id, body.Control); err != nil {
 		return nil, err

@@ -55,7 +55,12 @@ func (s *server) change(r *request, body any, limit int64) (perdure.StateRef, er
 		return ref, err
 	}
 	if ref.Scope == perdure.ScopeTree && r.PathValue("name") == perdure.VarFinal {
-		if err := s.refuseLoop(r.Context(), "set Final", ref.Tree); err != nil {
+		if ref.Tree == "" {
+			err = s.refuseLoopTask(r.Context(), "set Final", ref.Task)
+		} else {
+			err = s.refuseLoop(r.Context(), "set Final", ref.Tree)
+		}
+		if err != nil {
 			return ref, err
 		}
 	}

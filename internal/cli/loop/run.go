@@ -370,8 +370,12 @@ func (c *commands) newAbortCommand() *cobra.Command {
 			if revert {
 				control = record.Revert
 			}
-			if _, err := b.AskLoop(ctx, l.Tree, control); err != nil {
+			l, err := b.AskLoop(ctx, l.Tree, control)
+			if err != nil {
 				return err
+			}
+			if l.Status.Ended() { // its tree had ended, so no process has to end it
+				return c.Print(&l, func() { c.Printf("%s\n", c.Out.Safe(summary(&l))) })
 			}
 			return c.takeOver(ctx, b, l.Tree, followConfig{aborting: true})
 		}),

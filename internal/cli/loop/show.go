@@ -243,6 +243,10 @@ func (c *commands) list(ctx context.Context, b *env.Backend, limit int) error {
 	}
 	for i := range rows {
 		if command := rows[i].Continue(); command != "" {
+			if rows[i].EndedByOthers {
+				c.Note("the tree of %s ended without the loop; `%s` ends the loop", c.Err.Safe(rows[i].ID), c.Err.Safe(command))
+				continue
+			}
 			c.Note("no process runs %s; `%s` continues", c.Err.Safe(rows[i].ID), c.Err.Safe(command))
 		}
 	}

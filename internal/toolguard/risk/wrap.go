@@ -165,8 +165,8 @@ func bound(spec string) (m [2]string) {
 func (a *assessment) steers(args []string) {
 	options, others := split(args)
 	decides := len(others) > 1 && others[0] == "loop" &&
-		slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
-		len(others) > 1 && others[0] == "answer" ||
+		slices.Contains([]string{"answer", "pause", "resume", "abort", "false-alarm"}, others[1]) ||
+		len(others) > 1 && others[0] == "answer" || len(others) > 2 && others[0] == "var" && others[2] == "Final" ||
 		len(others) > 1 && others[0] == "hook" && others[1] == "allow" ||
 		len(others) > 0 && (others[0] == "install" || others[0] == "uninstall") && !has(options, 0, "dry-run") ||
 		len(others) == 1 && others[0] == "trust" && !has(options, 0, "show") && !has(options, 0, "list") ||

@@ -34,11 +34,16 @@ type Row struct {
 	Workspace   string    `json:"working_directory,omitempty"`
 	// Shown is the status for people.
 	Shown string `json:"-"`
+	// EndedByOthers is set if the tree ended although the loop has not.
+	EndedByOthers bool `json:"-"`
 }
 
-// Continue returns the command that continues the loop if no process runs it and it should;
-// empty otherwise.
+// Continue returns the command that continues the loop if no process runs it and it should, or
+// that ends it if it cannot continue; empty otherwise.
 func (r *Row) Continue() string {
+	if r.EndedByOthers {
+		return "perdure loop abort " + r.ID
+	}
 	if r.Interrupted || r.Status == statusCrashed {
 		return "perdure loop resume " + r.ID
 	}
@@ -51,7 +56,8 @@ func (s *Summary) Row() Row {
 	r := Row{ID: s.ID(), TreeID: string(s.in.Tree.ID), Status: s.Status(), Asking: s.gates.waiting() != nil &&
 		!s.in.Loop.Status.Ended(), Iteration: s.in.Loop.Iteration,
 		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt,
-		Task: s.cfg.Task, Workspace: s.cfg.Workspace, Interrupted: s.interrupted() || s.stopped(), Shown: s.shown()}
+		Task: s.cfg.Task, Workspace: s.cfg.Workspace, Interrupted: s.interrupted() || s.stopped(), Shown: s.shown(),
+		EndedByOthers: s.endedByOthers()}
 	if p := s.judged(); p != nil && p.quality != unmeasured {
 		r.LastQuality, r.Void = &p.quality, p.void
 	}

@@ -99,6 +99,24 @@ func TestInterruptedLoop(t *testing.T) {
 	}
 }
 
+// TestTreeEndedWithoutLoop: a loop whose tree was completed or cancelled without it says so, with
+// the command that ends it, and is not shown as completed.
+func TestTreeEndedWithoutLoop(t *testing.T) {
+	t.Parallel()
+	for _, state := range []perdure.State{perdure.Completed, perdure.Partial, perdure.Cancelled} {
+		in := scene{t, "Fix the tests"}.input()
+		in.Loop.Status, in.Tree.State = record.Running, state
+		s := loopview.New(in)
+		row := s.Row()
+		shown := written(t, func(w io.Writer) error { return s.Overview(w, loopview.Style{}) })
+		if row.Status != "crashed" || row.Continue() != "perdure loop abort "+s.ID() ||
+			!strings.Contains(shown, "its tree is "+string(state)+" although the loop has not ended") ||
+			strings.Contains(shown, "loop resume") {
+			t.Errorf("%+v\n%s", row, shown)
+		}
+	}
+}
+
 // TestAnsweredGate: a loop whose process exited at a gate that is answered since is not crashed.
 func TestAnsweredGate(t *testing.T) {
 	t.Parallel()

@@ -326,7 +326,7 @@ func (s *Summary) Status() string {
 	switch {
 	case s.stopped():
 		return string(record.Paused)
-	case s.in.Crashed && !s.in.Loop.Status.Ended():
+	case !s.in.Loop.Status.Ended() && (s.in.Crashed || s.in.Tree.State.Terminal()):
 		return statusCrashed
 	}
 	return string(s.in.Loop.Status)
@@ -336,6 +336,13 @@ func (s *Summary) Status() string {
 // for a pause that no process carries out any more.
 func (s *Summary) stopped() bool {
 	return s.in.Crashed && (s.in.Loop.Control == record.Pause || s.in.Loop.Control == record.PauseNow)
+}
+
+// endedByOthers reports whether the tree of the loop was completed or cancelled although the loop
+// has not ended. A tree that failed can continue.
+func (s *Summary) endedByOthers() bool {
+	state := s.in.Tree.State
+	return !s.in.Loop.Status.Ended() && state.Terminal() && state != perdure.Failed
 }
 
 // statusCrashed is not among those that rows have.

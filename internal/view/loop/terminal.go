@@ -130,7 +130,7 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 	c.field("Cost", s.money())
 	c.field("Time", fmt.Sprintf("%s since %s", human.Duration(s.elapsed()), human.Stamp(s.in.Tree.CreatedAt)))
 	s.chosen(c)
-	if g := s.gates.waiting(); g != nil && !s.in.Loop.Status.Ended() {
+	if g := s.gates.waiting(); g != nil && !s.in.Loop.Status.Ended() && !s.endedByOthers() {
 		s.question(c, g)
 	}
 	s.commands(c)
@@ -147,6 +147,9 @@ func (s *Summary) now(c *screen) {
 		}
 	}
 	switch doing := s.doing(); {
+	case s.endedByOthers():
+		c.field("Now", fmt.Sprintf("%s: its tree is %s although the loop has not ended; its files were not checked", at,
+			s.in.Tree.State))
 	case s.Status() == statusCrashed:
 		c.field("Now", at+": no process executes it any more")
 		c.field("Last step", doing)
@@ -299,6 +302,8 @@ func (s *Summary) commands(c *screen) {
 	switch {
 	case s.in.Loop.Status.Ended():
 		list = []can{{"read its report", "report " + id}}
+	case s.endedByOthers():
+		list = []can{{"end the loop", "abort " + id}}
 	case s.in.Crashed, s.in.Loop.Status == record.Paused:
 		list = []can{{"continue", "resume " + id}, {"end the loop", "abort " + id},
 			{"end the loop and restore its first files", "abort --revert " + id}}

@@ -68,6 +68,8 @@ func (s *Summary) shown() string {
 	switch g := s.gates.waiting(); {
 	case l.Status.Ended():
 		return status
+	case s.endedByOthers():
+		return status + fmt.Sprintf(", its tree is %s", s.in.Tree.State)
 	case g != nil:
 		status = fmt.Sprintf("waiting at gate %d", g.Number)
 	case s.answered() > 0:
