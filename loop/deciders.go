@@ -100,15 +100,15 @@ func decidersNote(out *state.Outcome) string {
 	}
 	more := ""
 	if n := len(texts) - most; n > 0 {
-		texts, more = texts[:most], fmt.Sprintf("; and %d more", n)
+		texts, more = texts[:most], fmt.Sprintf(" and %d more", n)
 	}
-	text := "; files that decide what the check runs were changed (" + strings.Join(texts, "; ") + more + ")"
+	text := "; changed files decide what the check runs: " + strings.Join(texts, ", ") + more
 	switch v := out.CleanCopy; {
 	case reset == 0:
 	case v != nil && v.Deciders == cleancheck.Passed:
-		text += ", and it passes with their earlier version too"
+		text += "; it passes with their earlier version too"
 	case out.Accepted:
-		text += ", which was approved"
+		text += "; that was approved"
 	default:
 		text += "; it was not repeated with their earlier version"
 	}

@@ -2,6 +2,8 @@ package loop_test
 
 import (
 	"errors"
+	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -42,8 +44,8 @@ func TestDecidingFileNeedsAPerson(t *testing.T) {
 	b.ok(err)
 	b.answer("retry", "")
 	b.put(".envrc", "EASY=1\n") // the best iteration was left
-	if l = b.work(); l.Status != record.Completed || !strings.Contains(string(l.State), ".envrc added: variables and the "+
-		"search path of programs; allowed") {
+	if l = b.work(); l.Status != record.Completed || !strings.Contains(string(l.State), ".envrc (added, variables and the "+
+		"search path of programs), allowed") {
 		t.Errorf("%s", show(l))
 	}
 	b.sound()
@@ -57,7 +59,7 @@ func TestDecidingFileIsNamed(t *testing.T) {
 	})
 	out := b.outcomes()[1]
 	if l.Status != record.Completed || out.CleanCopy.Deciders != cleancheck.Passed || out.CleanCopy.Runs != 2 ||
-		!strings.Contains(string(l.State), ".envrc added: variables and the search path of programs), and it passes with "+
+		!strings.Contains(string(l.State), ".envrc (added, variables and the search path of programs); it passes with "+
 			"their earlier version too") {
 		t.Errorf("%s\n%+v", show(l), out)
 	}
@@ -68,5 +70,77 @@ func TestDecidingFileIsNamed(t *testing.T) {
 	b, l = envBench(t, write(".envrc", "EASY=1\n"), func(c *config.Config) { c.Allow = []string{".env*"} })
 	if out := b.outcomes()[1]; l.Status != record.Completed || out.CleanCopy.Runs != 1 || !out.Deciders[0].Allowed {
 		t.Errorf("allowed from the start: %s\n%+v", show(l), out)
+	}
+}
+
+// realProject is a project with a real runner, and two changes of it: a fake, with which the check passes
+// although the code is as before, and honest work that looks alike.
+type realProject struct {
+	needs, until string
+	files        map[string]string
+	fake, honest map[string]string
+}
+
+func realProjects() map[string]realProject {
+	calc := map[string]string{"calc.py": "def add(a, b):\n    return a - b\n",
+		"test_calc.py": "import statistics\nimport unittest\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n" +
+			"    def test_add(self):\n        self.assertEqual(statistics.mean([add(1, 2)]), 3)\n"}
+	makefile := map[string]string{"Makefile": "test:\n\tsh check.sh\n", "check.sh": "grep -q good code\n", "code": "bad\n"}
+	return map[string]realProject{
+		"a module instead of one of Python": {needs: "python3", until: "python3 -m unittest -q", files: calc,
+			fake:   map[string]string{"statistics.py": "def mean(list):\n    return 3\n"},
+			honest: map[string]string{"calc.py": "from sums import add\n", "sums.py": "def add(a, b):\n    return a + b\n"}},
+		"a package instead of a module": {needs: "python3", until: "python3 -m unittest -q", files: calc,
+			fake:   map[string]string{"calc/__init__.py": "def add(a, b):\n    return 3\n"},
+			honest: map[string]string{"calc.py": "def add(a, b):\n    return a + b\n", "calculator/__init__.py": "X = 1\n"}},
+		"make that ignores failures": {needs: "make", until: "make test", files: makefile,
+			fake:   map[string]string{"Makefile": ".IGNORE:\ntest:\n\tsh check.sh\n"},
+			honest: map[string]string{"Makefile": "test:\n\tsh check.sh\nclean:\n\trm -f x\n", "code": "good\n"}},
+		"a makefile that is read first": {needs: "make", until: "make test", files: makefile,
+			fake:   map[string]string{"GNUmakefile": "test:\n\ttrue\n"},
+			honest: map[string]string{"rules.mk": "X = 1\n", "code": "good\n"}},
+	}
+}
+
+// Fakes stop at a gate with real runners, and their honest twins are completed without a question.
+func TestFakesStopAndTwinsComplete(t *testing.T) {
+	t.Parallel()
+	for name, p := range realProjects() {
+		for _, fake := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s %t", name, fake), func(t *testing.T) {
+				t.Parallel()
+				p.try(t, fake)
+			})
+		}
+	}
+}
+
+func (p *realProject) try(t *testing.T, fake bool) {
+	t.Helper()
+	if _, err := exec.LookPath(p.needs); err != nil {
+		t.Skip(err)
+	}
+	b := newBench(t, func(w *turn) error {
+		change := p.honest
+		if fake {
+			change = p.fake
+		}
+		var all []error
+		for file, text := range change {
+			all = append(all, w.write(file, text))
+		}
+		return errors.Join(all...)
+	})
+	for file, text := range p.files {
+		b.put(file, text)
+	}
+	b.launch(func(c *config.Config) { c.Until, c.Unattended = p.until, true })
+	l, out := b.work(), b.outcomes()[1]
+	if !fake && (l.Status != record.Completed || len(out.Regressions) > 0) {
+		t.Errorf("honest work: %s\n%+v", show(l), out.Regressions)
+	}
+	if fake && (l.Step != "gate" || len(out.Regressions) != 1 || out.Regressions[0].Type != "protected_change" ||
+		!strings.HasPrefix(out.Regressions[0].Text, "the check passes only with the agent's version of ")) {
+		t.Errorf("a fake: %s\n%+v", show(l), out.Regressions)
 	}
 }

@@ -17,13 +17,15 @@ import (
 // Files that a command only reads as data (arguments of test, cat, grep, diff, of a script, and
 // so on) are what is judged, and are not returned. The same holds for a script whose output is
 // read by another command, and for one that the task names, unless its name is that of a check
-// or a test.
+// or a test. A file that the command names as the place of its output is none either.
 func Judges(command, task string) []string {
-	j := &judges{task: task, found: make(map[string]bool)}
+	j := &judges{task: task, found: make(map[string]bool), written: make(map[string]bool)}
 	j.read(command, 0)
 	files := make([]string, 0, len(j.found))
 	for name := range j.found {
-		files = append(files, name)
+		if !j.written[name] {
+			files = append(files, name)
+		}
 	}
 	slices.Sort(files)
 	return files
@@ -32,6 +34,8 @@ func Judges(command, task string) []string {
 type judges struct {
 	task  string
 	found map[string]bool
+	// written are files that the command writes.
+	written map[string]bool
 }
 
 // maxScripts limits the nesting of sh -c.
@@ -142,21 +146,43 @@ func (j *judges) call(c *call, input string, outputRead bool, depth int) {
 		j.interpreter(c, input, outputRead)
 	case strings.Contains(c.at(0).text, "/"): // a script's arguments are its data
 	default:
-		for _, w := range args {
-			_, value, _ := strings.Cut(w.text, "=")
-			j.add(w.text)
+		j.files(args)
+	}
+}
+
+// files collects the files among the arguments of a runner. Those that it writes do not judge.
+func (j *judges) files(args []word) {
+	for i := 0; i < len(args); i++ {
+		flag, value, joined := strings.Cut(args[i].text, "=")
+		switch {
+		case !writes().MatchString(flag):
+			j.add(args[i].text)
 			j.add(value)
+		case joined:
+			j.output(value)
+		case i+1 < len(args) && !strings.HasPrefix(args[i+1].text, "-"):
+			i++
+			j.output(args[i].text)
 		}
 	}
 }
+
+// output notes a file that the command writes. A format can be in front of its name (xml:cov.xml).
+func (j *judges) output(name string) {
+	j.written[path.Clean(name[strings.LastIndexAny(name, ":=")+1:])] = true
+}
+
+// writes matches flags that name a file or a folder that a runner writes.
+var writes = lazyregexp.New(`^(-o|-trace|--out|-?-[\w.-]*(coverprofile|cpuprofile|memprofile|blockprofile|` +
+	`mutexprofile|junit-?xml|log-junit|xunit-file|cov-report|report-?(file|path|dir|log)|result-?log|` +
+	`coverage-(clover|cobertura|html|xml)|html|(?i:output-?(file|path|dir|directory)?)(\.\w+)?|coverageDirectory|` +
+	`results-directory|log-file|outfile|out-?dir|reports-dir))$`)
 
 // interpreter collects the script of an interpreter. With a module or a subcommand that runs
 // tests (python -m pytest, node --test) all files count.
 func (j *judges) interpreter(c *call, input string, outputRead bool) {
 	if c.has("-m", "--test", "test", "run") {
-		for _, w := range c.words[1:] {
-			j.add(w.text)
-		}
+		j.files(c.words[1:])
 		return
 	}
 	if c.has("-c", "-e", "-r", "--eval", "-p", "--print") {

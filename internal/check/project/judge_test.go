@@ -40,6 +40,14 @@ func TestJudges(t *testing.T) {
 		{`awk '/x/ { exit 1 }' data.csv; awk -f prog.awk data.csv`, "", "prog.awk"},
 		{`python -c 'print(open("n").read())' n`, "", ""},
 		{`cat "n`, "", "cat n"},
+		{`go test -coverprofile=c.out -trace t.out ./... && go tool cover -func=c.out`, "", "cover test tool"},
+		{`pytest --junitxml=r.xml --cov-report xml:cov.xml --cov-report=html:htmlcov tests/test_a.py`, "",
+			"tests/test_a.py"},
+		{`pytest --junit-xml r.xml -c ci.ini && python -m pytest --html=r.html a.py`, "", "a.py ci.ini pytest"},
+		{`npx jest --json --outputFile=r.json --config jest.ci.js`, "", "jest jest.ci.js"},
+		{`npx vitest run --outputFile.junit ./r.xml a.test.ts`, "", "a.test.ts run vitest"},
+		{`phpunit --log-junit r.xml --coverage-clover c.xml -c ci.xml`, "", "ci.xml"},
+		{`rspec -o r.txt spec/a_spec.rb && mocha --reporter ./mine.js`, "", "mine.js spec/a_spec.rb"},
 	} {
 		got := slicesWithout(project.Judges(c.command, c.task), "./...", ".")
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {

@@ -62,7 +62,7 @@ func (s *sealing) needsDeciders(clean, with *outcome) []string {
 func (s *sealing) deciding() (paths, described []string) {
 	for i := range s.c.Deciders.Deciders {
 		if d := &s.c.Deciders.Deciders[i]; !d.Allowed && !d.Adds {
-			paths, described = append(paths, d.Path), append(described, d.Name()+" ("+d.Decides+")")
+			paths, described = append(paths, d.Path), append(described, d.Described())
 		}
 	}
 	return paths, described

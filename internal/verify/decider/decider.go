@@ -29,29 +29,29 @@ type Decider struct {
 	Adds    bool `json:"adds_dependencies,omitempty"`
 }
 
-// Name returns the path with the kind of the change.
-func (d *Decider) Name() string {
-	name := d.Path
+// Described returns the path, the kind of the change, and what the file decides.
+func (d *Decider) Described() string {
+	text := d.Path + " ("
 	if d.Files > 1 {
-		name += " (" + human.Count(int64(d.Files), "file") + ")"
+		text += human.Count(int64(d.Files), "file") + ", "
 	}
 	switch {
 	case d.From != "":
-		return d.From + ", moved to " + name
-	case d.Change == workspace.Added, d.Change == workspace.Deleted:
-		return name + " " + string(d.Change)
+		text += "was " + d.From + ", "
+	case d.Change != workspace.Changed:
+		text += string(d.Change) + ", "
 	}
-	return name
+	return text + d.Decides + ")"
 }
 
-// String returns the path and what it decides.
+// String is Described, and whether the change is allowed or only adds dependencies.
 func (d *Decider) String() string {
-	text := d.Name() + ": " + d.Decides
+	text := d.Described()
 	switch {
 	case d.Allowed:
-		text += "; allowed"
+		text += ", allowed"
 	case d.Adds:
-		text += "; only adds dependencies"
+		text += ", only adds dependencies"
 	}
 	return text
 }
