@@ -44,8 +44,8 @@ func TestDecidingFileNeedsAPerson(t *testing.T) {
 	b.ok(err)
 	b.answer("retry", "")
 	b.put(".envrc", "EASY=1\n") // the best iteration was left
-	if l = b.work(); l.Status != record.Completed || !strings.Contains(string(l.State), ".envrc (added, variables and the "+
-		"search path of programs), allowed") {
+	if l = b.work(); l.Status != record.Completed || !strings.Contains(string(l.State),
+		".envrc (added, variables and the search path of programs), allowed") {
 		t.Errorf("%s", show(l))
 	}
 	b.sound()
