@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -25,14 +26,7 @@ func (r *run) deciders(ctx context.Context, l *look) (*decider.Found, error) {
 	if r.cfg.Plain || len(l.since.Changes) == 0 {
 		return &decider.Found{}, nil
 	}
-	was, err := r.pathsOf(ctx, l.since.From)
-	if err != nil {
-		return nil, err
-	}
-	is, err := r.pathsOf(ctx, l.since.To)
-	if err != nil {
-		return nil, err
-	}
+	was, is := r.pathsOf(ctx, l.since.From), r.pathsOf(ctx, l.since.To)
 	reader := func(id workspace.ID) func(string) ([]byte, error) {
 		return func(name string) ([]byte, error) {
 			text, err := evidence.ReadTrusted(ctx, r.files, id, name)
@@ -41,31 +35,46 @@ func (r *run) deciders(ctx context.Context, l *look) (*decider.Found, error) {
 	}
 	v := &decider.Versions{Was: was.has, Is: is.has, Names: was.names, Allowed: l.by.Waives,
 		Old: reader(l.since.From), New: reader(l.since.To), Installed: r.installed}
-	return v.Find(l.since.Changes)
+	found, err := v.Find(l.since.Changes)
+	return found, errors.Join(err, was.err, is.err)
 }
 
-// paths are the files and links of a snapshot.
+// paths are the files and links of a snapshot, read when they are needed.
 type paths struct {
+	read func() ([]workspace.File, error)
+	err  error
 	list []string
 	set  map[string]bool
 }
 
-func (p *paths) has(name string) bool { return p.set[name] }
-
-func (p *paths) names() []string { return p.list }
-
-func (r *run) pathsOf(ctx context.Context, id workspace.ID) (*paths, error) {
-	files, _, err := r.files.Files(ctx, id)
-	if err != nil {
-		return nil, refusal(err)
+func (p *paths) load() {
+	if p.set != nil {
+		return
 	}
-	p := &paths{set: make(map[string]bool, len(files))}
+	files, err := p.read()
+	p.err, p.set = err, make(map[string]bool, len(files))
 	for i := range files {
 		if f := &files[i]; f.Kind != workspace.KindFolder {
 			p.list, p.set[f.Path] = append(p.list, f.Path), true
 		}
 	}
-	return p, nil
+}
+
+func (p *paths) has(name string) bool {
+	p.load()
+	return p.set[name]
+}
+
+func (p *paths) names() []string {
+	p.load()
+	return p.list
+}
+
+func (r *run) pathsOf(ctx context.Context, id workspace.ID) *paths {
+	return &paths{read: func() ([]workspace.File, error) {
+		files, _, err := r.files.Files(ctx, id)
+		return files, refusal(err)
+	}}
 }
 
 // installed reports whether a path of the workspace matches a pattern.

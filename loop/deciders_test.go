@@ -43,7 +43,6 @@ func TestDecidingFileNeedsAPerson(t *testing.T) {
 	_, err = b.engine.Resume(t.Context(), b.tree.ID, record.ResumeRequest{Config: []byte(`{"allow":[".envrc"]}`)})
 	b.ok(err)
 	b.answer("retry", "")
-	b.put(".envrc", "EASY=1\n") // the best iteration was left
 	if l = b.work(); l.Status != record.Completed || !strings.Contains(string(l.State),
 		".envrc (added, variables and the search path of programs), allowed") {
 		t.Errorf("%s", show(l))
@@ -96,8 +95,8 @@ func realProjects() map[string]realProject {
 		"make that ignores failures": {needs: "make", until: "make test", files: makefile,
 			fake:   map[string]string{"Makefile": ".IGNORE:\ntest:\n\tsh check.sh\n"},
 			honest: map[string]string{"Makefile": "test:\n\tsh check.sh\nclean:\n\trm -f x\n", "code": "good\n"}},
-		"a makefile that is read first": {needs: "make", until: "make test", files: makefile,
-			fake:   map[string]string{"GNUmakefile": "test:\n\ttrue\n"},
+		"a script that make runs": {needs: "make", until: "make test", files: makefile,
+			fake:   map[string]string{"check.sh": "exit 0\n"},
 			honest: map[string]string{"rules.mk": "X = 1\n", "code": "good\n"}},
 	}
 }

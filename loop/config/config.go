@@ -354,7 +354,9 @@ func (c *Config) AgentAt(i int) string {
 func (c *Config) EndsAtGates() bool { return c.Unattended && c.GateTimeout == 0 }
 
 // MustCount reports whether all requests of the agents must be counted.
-func (c *Config) MustCount() bool { return (c.BudgetUSD > 0 || c.BudgetTokens > 0) && !c.BudgetUnmetered }
+func (c *Config) MustCount() bool {
+	return (c.BudgetUSD > 0 || c.BudgetTokens > 0) && !c.BudgetUnmetered
+}
 
 // Limits returns the budgets in the units of the store.
 func (c *Config) Limits() perdure.Limits {

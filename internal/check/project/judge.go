@@ -236,6 +236,9 @@ func (j *judges) add(name string) {
 	}
 }
 
+// NamesCheck reports whether a name is that of a script that checks.
+func NamesCheck(base string) bool { return reCheck().MatchString(base) }
+
 // reCheck matches names of scripts that judge.
 var reCheck = lazyregexp.New(`(?i)(^|[^a-z])(checks?|tests?|spec|verify|validate|lint|assert|expect|judge|ci)([^a-z]|$)`)
 

@@ -2,6 +2,7 @@ package cleancheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,12 @@ func (s *sealing) resetDeciders(ctx context.Context, clean *outcome) error {
 	}
 	with, err := s.run(ctx, s.c.Of, clean.Report, func(at *Place) error { return s.lay(ctx, at, d.Put, d.Drop) },
 		slices.Concat(s.drift.same, s.held()))
+	var failed *copyError
+	if errors.As(err, &failed) && ctx.Err() == nil {
+		s.v.Deciders = Impossible
+		s.note("run with the earlier version of files that decide what the check runs impossible: " + failed.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,9 @@ func (v *Versions) judge(c *workspace.Change, all []workspace.Change, s *shadows
 	if lost := uncollected(c, all); lost != nil {
 		return lost, nil
 	}
+	if script, err := v.script(c); script != nil || err != nil {
+		return script, err
+	}
 	return s.find(c)
 }
 

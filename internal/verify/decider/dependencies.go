@@ -63,8 +63,9 @@ func manifestsOf(base string) (manifests []string, isLock bool) {
 }
 
 // otherSource matches added lines of lock files with a source that is no registry.
-var otherSource = lazyregexp.New(`(?i)(file|link|portal|workspace|path|directory|editable|virtual|git)\s*[:+=]|` +
-	`"(link|git)"|\.\./|"\./|github:|git@`)
+var otherSource = lazyregexp.New(`(?i)(resolved|resolution|version|source|url|specifier)\W.*(file:|link:|portal:|` +
+	`workspace:|git\+|git@|github:|\.\./|directory|editable|virtual)|"link":\s*true|` +
+	`^(path|directory|editable|git)\s*[:=]|^remote: *[./]`)
 
 // locksAdditions reports whether the lock file of a manifest that only gains dependencies gains
 // some, all from registries.
@@ -82,8 +83,8 @@ func (v *Versions) locksAdditions(f *dependencyFile, manifests []string, all []w
 		if err != nil || m.old == nil || m.now == nil || !addsTo(strings.ToLower(path.Base(c.Path)), &m) {
 			return false, err
 		}
-		for _, line := range addedLines(f.old, f.now) {
-			if otherSource().MatchString(line) {
+		for _, line := range addedLines(f.old, f.now) { // go.sum has hashes only
+			if path.Base(f.path) != "go.sum" && otherSource().MatchString(line) {
 				return false, nil
 			}
 		}

@@ -61,6 +61,7 @@ Besides:
 |---|---|---|
 | collection | which tests run, which lines coverage counts, what is an error | ` + configurations + ` |
 | collection | a test is not collected any more | ` + movedTests + ` |
+| build | a script with the name of a check is run by a file of the project | ` + scripts + ` |
 | loader | a new file is loaded instead of another one | ` + shadowing + ` |
 
 A manifest (package.json, go.mod, Cargo.toml, pyproject.toml, requirements, Pipfile, Gemfile, composer.json) that only
@@ -77,6 +78,8 @@ const (
 	movedTests = "a test file that is moved to where its runner does not look: for another system or machine, in " +
 		"`testdata`, with an underscore (Go); a name that pytest, jest, vitest, Surefire, RSpec or PHPUnit does not match; " +
 		"a folder that they skip; a folder below `tests/` (Rust)"
+	scripts = "a script such as check.sh or run_tests.py that a makefile, a script of a package manager or another " +
+		"script names"
 	shadowing = "a module with the name of a library that the manifests declare, of one of Python, or of the runner; a " +
 		"package with the name of a module next to it; a .js file next to the .ts file; a class among the tests with the " +
 		"name of one of the code; compiled code next to the source"

@@ -31,19 +31,21 @@ func uncollected(c *workspace.Change, all []workspace.Change) *Decider {
 }
 
 // removedTwin returns the removed test file that an added one was: with its name, or with its name as
-// a part. Moved files that were edited, too, are an added and a deleted one.
+// a part. Files that were moved and edited are an added and a deleted one.
 func removedTwin(c *workspace.Change, all []workspace.Change) string {
 	if isFolder(c.New) {
 		return ""
 	}
-	stem := func(name string) string {
-		return strings.Trim(strings.TrimSuffix(path.Base(name), path.Ext(name)), "._")
-	}
+	base := path.Base(c.Path)
 	for i := range all {
 		old := &all[i]
-		if old.Kind == workspace.Deleted && project.Classify(old.Path).Class == project.TestFile &&
-			(path.Base(old.Path) == path.Base(c.Path) || path.Dir(old.Path) == path.Dir(c.Path) &&
-				strings.HasPrefix(stem(c.Path), strings.TrimSuffix(stem(old.Path), "_test"))) {
+		if old.Kind != workspace.Deleted || project.Classify(old.Path).Class != project.TestFile {
+			continue
+		}
+		was := path.Base(old.Path)
+		goName, isGo := strings.CutSuffix(was, "_test.go")
+		if base == was || path.Dir(old.Path) == path.Dir(c.Path) && (strings.Contains(base, was) ||
+			isGo && strings.HasPrefix(base, goName+"_") && strings.HasSuffix(base, "_test.go")) {
 			return old.Path
 		}
 	}
