@@ -149,6 +149,9 @@ type Result struct {
 	// Messages counts the agent's messages and tool calls: the last resort for
 	// an estimate of the context.
 	Messages int
+	// Left describes commands that the agent ran in the background and that were stopped, or ended
+	// with it, before they were done; empty without any.
+	Left string `json:",omitempty"`
 	// Notes report to users what was unusual (text replaced, output cut).
 	Notes []string
 }

@@ -57,6 +57,8 @@ const (
 	EventRateLimited EventKind = "rate_limited"
 	// EventCompaction: the agent shortens its context, or did.
 	EventCompaction EventKind = "compaction"
+	// EventBackground: the agent ended its turn, and its commands in the background are waited for.
+	EventBackground EventKind = "background"
 	// EventNotice: something the agent wants people to know.
 	EventNotice EventKind = "notice"
 	// EventOutput: a line of standard output that is no JSON.

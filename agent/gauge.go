@@ -50,7 +50,8 @@ func (g *Gauge) Hear(e *Event) {
 	case EventMessage, EventThought:
 		g.bytes += int64(len(e.Text))
 		g.messages++
-	case EventSession, EventRateLimited, EventNotice, EventOutput, EventStderr, EventUnknown:
+	case EventSession, EventRateLimited, EventNotice, EventOutput, EventStderr, EventUnknown,
+		EventBackground:
 	}
 }
 

@@ -143,8 +143,23 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 	result, failure, cause = r.turn(ctx, w, a, prompt)
 	lost := r.afterProgram(context.WithoutCancel(ctx), "the agent", cmp.Or(r.state.Run.Kept, r.state.Run.Before))
 	err = errors.Join(lost, w.close(), r.takeCalls())
+	r.noteLeft(result)
 	result, failure = w.measured(result, failure)
 	return recordable(w.tally.complete(result)), recordableFailure(failure), cause, err
+}
+
+// noteLeft records the commands that the agent ran in the background and that ended with it; the
+// next prompt says so.
+func (r *run) noteLeft(result *agent.Result) {
+	if result == nil || result.Left == "" {
+		return
+	}
+	t := &r.state.Run
+	text := "not done when the agent's turn ended, and stopped: " + clip.Storable(result.Left)
+	t.Warnings = append(t.Warnings, text)
+	t.Inject = strings.TrimSpace(t.Inject + "\nCommands in the background are stopped after a turn. " +
+		strings.ToUpper(text[:1]) + text[1:] + ". Run such commands in the foreground.")
+	r.warnings.add(hook.Warning{Kind: "background", Iteration: t.Number, Message: text})
 }
 
 // recordable returns a result without characters that the store refuses: what an agent says

@@ -127,6 +127,8 @@ func (a *activity) hear(e *agent.Event, t *tally) {
 		if !e.Until.IsZero() {
 			a.now.Waiting += ", until " + e.Until.Local().Format(time.TimeOnly)
 		}
+	case agent.EventBackground:
+		a.now.Waiting = shortLine(e.Text)
 	default:
 		return
 	}

@@ -172,7 +172,8 @@ func (w *watch) hear(e agent.Event) {
 // print streams what the agent says to its task.
 func (w *watch) print(e *agent.Event) {
 	text := ""
-	if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice},
+	if slices.Contains([]agent.EventKind{agent.EventMessage, agent.EventOutput, agent.EventStderr, agent.EventNotice,
+		agent.EventBackground},
 		e.Kind) {
 		text = e.Text
 	}

@@ -37,6 +37,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/background"
 	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
@@ -92,6 +93,9 @@ type Config struct {
 	// protocol, to end when its input was closed, and again when it got SIGTERM,
 	// before it is killed. 0: DefaultGrace; negative: it is killed at once.
 	Grace time.Duration
+	// Background is how long commands are waited for that the agent left running in the background
+	// when its prompt ended. 0: two minutes; negative: not at all.
+	Background time.Duration
 	// MaxFrameBytes is the largest message accepted. A larger notification is
 	// left out, with a note in the result; any other message ends the turn with
 	// an error that wraps [ErrFrameTooLarge]. 0: DefaultMaxFrameBytes.
@@ -112,6 +116,7 @@ func (c Config) withDefaults(p Preset) Config {
 	}
 	c.StartTimeout = cmp.Or(c.StartTimeout, DefaultStartTimeout)
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.Background = cmp.Or(c.Background, background.DefaultLimit)
 	c.MaxFrameBytes = cmp.Or(c.MaxFrameBytes, DefaultMaxFrameBytes)
 	c.MaxErrorBytes = cmp.Or(c.MaxErrorBytes, DefaultMaxErrorBytes)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
@@ -248,6 +253,8 @@ type peer struct {
 	// stop asks the agent to end and kills it when it has not within the grace;
 	// kill kills it. Neither waits.
 	stop, kill func()
+	// pid is the number of its process; 0 without one.
+	pid int
 	// wait waits until the agent and everything it started is gone.
 	wait func() error
 }
@@ -285,7 +292,7 @@ func (a *Agent) startProcess(ctx context.Context, r *run) (*peer, error) {
 		_ = outR.Close()
 		return nil, model.RedactError(err)
 	}
-	return &peer{in: inW, out: outR, stop: p.Stop, kill: p.Kill, wait: p.Wait}, nil
+	return &peer{in: inW, out: outR, stop: p.Stop, kill: p.Kill, pid: p.Pid(), wait: p.Wait}, nil
 }
 
 // maxCosts is the number of sessions whose cost is stored.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/background"
 	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -63,6 +64,9 @@ type run struct {
 	notes    []string
 	underWay map[string]context.CancelFunc
 	askedFor int
+
+	// left are commands that ran in the background when the agent was ended.
+	left string
 
 	// Set when the prompt ended; read when all goroutines have.
 	stopReason string
@@ -155,6 +159,7 @@ func (r *run) work(ctx context.Context) *agent.Error {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	r.followEvents(following)
+	commands := background.Begin(r.peer.pid)
 	done := make(chan jsonrpc.Reply, 1)
 	r.conn.Send(methodPrompt, map[string]any{
 		"sessionId": r.session, "prompt": []any{map[string]any{"type": "text", "text": r.turn.Prompt}},
@@ -166,7 +171,19 @@ func (r *run) work(ctx context.Context) *agent.Error {
 	if r.events != nil && rep.Err == nil {
 		r.events.settle(ctx)
 	}
-	return r.outcome(rep)
+	failure := r.outcome(rep)
+	if failure == nil && r.peer.pid > 0 {
+		left := commands.Wait(ctx, r.a.cfg.Background, func(text string) {
+			r.emit(agent.Event{Kind: agent.EventBackground, Text: text})
+		})
+		r.mu.Lock()
+		r.left = left
+		r.mu.Unlock()
+		if ctx.Err() != nil {
+			return agent.Stopped(ctx)
+		}
+	}
+	return failure
 }
 
 // openInTime opens the session within the limit for it.
@@ -353,6 +370,7 @@ func (r *run) result() *agent.Result {
 	res := &agent.Result{
 		Text: s.text.String(), Session: r.session, StopReason: r.stopReason, Usage: r.usage,
 		CostMicros: s.spent(), Model: s.modelName(), Context: s.context, Messages: s.messages + s.calls.begun,
+		Left: r.left,
 	}
 	if s.cost != nil && r.session != "" {
 		r.a.costs.set(r.session, *s.cost)

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/background"
 	"github.com/perdure/perdure/agent/internal/endpoint"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
@@ -103,6 +104,9 @@ type Config struct {
 	// Linger is how long an agent may run silently after it has reported the
 	// end of its turn. 0: DefaultLinger; negative: for ever.
 	Linger time.Duration
+	// Background is how long after the end of its turn an agent may wait silently for commands that
+	// it runs in the background, in addition to Linger. 0: two minutes; negative: not at all.
+	Background time.Duration
 	// MaxCompactions is how often in a row, without a tool call in between, an
 	// agent may shorten its context before the turn is ended as
 	// [agent.KindOverflow]. 0: DefaultMaxCompactions; negative: no limit.
@@ -123,6 +127,7 @@ func (c Config) withDefaults() Config {
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
 	c.Linger = cmp.Or(c.Linger, DefaultLinger)
+	c.Background = cmp.Or(c.Background, background.DefaultLimit)
 	c.MaxCompactions = cmp.Or(c.MaxCompactions, DefaultMaxCompactions)
 	c.MaxLineBytes = cmp.Or(c.MaxLineBytes, DefaultMaxLineBytes)
 	c.MaxErrorBytes = cmp.Or(c.MaxErrorBytes, DefaultMaxErrorBytes)

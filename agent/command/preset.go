@@ -56,6 +56,8 @@ type vendor struct {
 	follow func(rec *record, env []string) *follower
 	// totals: what it reports are totals of its session.
 	totals bool
+	// waits: it waits for its commands in the background before it ends.
+	waits bool
 	// costs: it reports what a turn costs.
 	costs bool
 }
@@ -88,7 +90,8 @@ func vendors() []vendor {
 	return []vendor{
 		{
 			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, grant: grantClaude, totals: true, costs: true,
-			env: func(Config) []string { return []string{"DISABLE_AUTOUPDATER=1"} },
+			waits: true,
+			env:   func(Config) []string { return []string{"DISABLE_AUTOUPDATER=1"} },
 			// Some versions refuse to start inside another one.
 			unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 			parse: func(s stream) parser { return &claudeParser{stream: s, open: map[string]tokens{}} },

@@ -83,7 +83,9 @@ type record struct {
 	messages int
 	notes    []string
 	// over is set if the agent reported the end of its turn, fault if the turn failed.
-	over  bool
+	over bool
+	// left are commands that ran in the background when the agent ended.
+	left  string
 	ends  int // how often it did
 	fault *agent.Error
 

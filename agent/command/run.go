@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/background"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
@@ -24,6 +26,9 @@ type run struct {
 	dog    *watchdog
 	stdout splitter
 	stderr splitter
+
+	// commands finds what runs in the background; nil before the agent has started.
+	commands atomic.Pointer[background.Commands]
 
 	mu     sync.Mutex // guards all below: standard output and standard error arrive at once
 	rec    record
@@ -39,7 +44,8 @@ const pollInterval = time.Second
 
 func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFunc) *run {
 	r := &run{a: a, turn: turn, stop: stop, errs: clip.Tail{Limit: a.cfg.MaxErrorBytes}}
-	r.dog = &watchdog{idle: turn.IdleTimeout, patience: a.cfg.Patience, linger: a.cfg.Linger, end: stop}
+	r.dog = &watchdog{idle: turn.IdleTimeout, patience: a.cfg.Patience, linger: a.cfg.Linger, end: stop,
+		background: a.cfg.Background, running: func() string { return r.running() }}
 	r.rec = record{
 		from: from, totalKnown: from.known, now: time.Now, began: time.Now(), hear: r.hear, abort: r.abort,
 		window: a.cfg.ContextWindow, fixed: a.cfg.ContextWindow > 0, model: a.cfg.Model,
@@ -67,12 +73,27 @@ func (r *run) execute(ctx context.Context, cfg guard.Config) error {
 			r.turn.Reader(r.poll)
 		}
 	}
+	p, err := guard.Start(ctx, cfg)
+	if err != nil {
+		stop()
+		beside.Wait()
+		return err
+	}
+	r.commands.Store(background.Begin(p.Pid()))
 	r.dog.start()
-	err := guard.Run(ctx, cfg)
+	err = p.Wait()
 	r.dog.stop()
 	stop()
 	beside.Wait()
 	return err
+}
+
+// running returns the commands of the agent that run in the background, "" for none.
+func (r *run) running() string {
+	if commands := r.commands.Load(); commands != nil {
+		return commands.Text()
+	}
+	return ""
 }
 
 // follow reads the agent's log file until ctx ends.
@@ -114,6 +135,18 @@ func (r *run) out(line []byte) {
 	r.raw = nil
 	if r.rec.ends > ends {
 		r.dog.over()
+		r.noteCommands()
+	}
+}
+
+// noteCommands reports the commands that run in the background although the agent ended its turn.
+// Claude Code waits for them; the other agents end, and with them their commands.
+func (r *run) noteCommands() {
+	left := r.running()
+	if r.a.vendor.waits && left != "" {
+		r.rec.say(agent.EventBackground, fmt.Sprintf("waiting at most %s for %s", r.a.cfg.Background, left))
+	} else {
+		r.rec.left = left
 	}
 }
 
@@ -229,6 +262,7 @@ func (r *run) why(ctx, child context.Context, ended error) *agent.Error {
 	case isEarly:
 		return early
 	case errors.Is(cause, errLingers):
+		r.rec.left = r.dog.leaves()
 		r.rec.note("the agent went on after the end of its turn and was stopped")
 	}
 	_, exited := errors.AsType[*guard.ExitError](ended)
@@ -258,7 +292,7 @@ func (r *run) result() *agent.Result {
 	used, reported := rec.usage()
 	res := &agent.Result{
 		Text: lastText(rec.text), StopReason: rec.stop, Usage: used.usage(reported), CostMicros: rec.cost,
-		Model: rec.model, Context: rec.fill(), Messages: rec.messages,
+		Model: rec.model, Context: rec.fill(), Messages: rec.messages, Left: rec.left,
 	}
 	if r.a.vendor.totals {
 		res.Session = rec.next().String()

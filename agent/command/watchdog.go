@@ -15,10 +15,18 @@ import (
 type watchdog struct {
 	idle, patience, linger time.Duration // below or equal 0: no limit
 	end                    context.CancelCauseFunc
+	// background is how long the agent may wait after its end while running reports commands that it
+	// runs in the background, "" for none.
+	background time.Duration
+	running    func() string
 
 	mu    sync.Mutex // guards all below
 	timer *time.Timer
 	state watchState
+	// waited is how long the agent waited for its commands after its end.
+	waited time.Duration
+	// left are the commands that ran when the agent was stopped.
+	left string
 	// due is when the state's time is over; zero without a limit.
 	due time.Time
 	// limit is what the agent waits for.
@@ -119,6 +127,13 @@ func (w *watchdog) over() {
 	}
 }
 
+// leaves returns the commands that ran when the agent was stopped.
+func (w *watchdog) leaves() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.left
+}
+
 // bark ends the turn, unless the time was set anew while this began.
 func (w *watchdog) bark() {
 	w.mu.Lock()
@@ -135,6 +150,14 @@ func (w *watchdog) bark() {
 	case watchLimited:
 		w.end(w.limit)
 	case watchOver:
+		if w.running != nil {
+			w.left = w.running()
+		}
+		if w.left != "" && w.waited < w.background {
+			w.waited += w.linger
+			w.enter(watchOver)
+			return
+		}
 		w.end(errLingers)
 	case watchOff:
 	}
