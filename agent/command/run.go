@@ -73,15 +73,12 @@ func (r *run) execute(ctx context.Context, cfg guard.Config) error {
 			r.turn.Reader(r.poll)
 		}
 	}
+	r.dog.start() // before the agent can report a limit
 	p, err := guard.Start(ctx, cfg)
-	if err != nil {
-		stop()
-		beside.Wait()
-		return err
+	if err == nil {
+		r.commands.Store(background.Begin(p.Pid()))
+		err = p.Wait()
 	}
-	r.commands.Store(background.Begin(p.Pid()))
-	r.dog.start()
-	err = p.Wait()
 	r.dog.stop()
 	stop()
 	beside.Wait()
