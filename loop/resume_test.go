@@ -126,6 +126,11 @@ func TestResumeIsNotWeakened(t *testing.T) {
 		"retry_critical": `true`,
 		"snapshot_risky": `"none"`, "risk_answers": `{"write_perdure":"allow"}`,
 	}
+	allowed, err := b.engine.Resume(t.Context(), b.tree.ID, request("", `{"risk_answers":{"command docker push":"allow"}}`))
+	b.ok(err)
+	if len(allowed.Changes) != 0 || len(allowed.Kept) != 1 {
+		t.Errorf("an allowed command: changes %v, kept %v", allowed.Changes, allowed.Kept)
+	}
 	for field, value := range weak {
 		r, err := b.engine.Resume(t.Context(), b.tree.ID, request("", `{"`+field+`":`+value+`}`))
 		b.ok(err)

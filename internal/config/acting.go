@@ -211,6 +211,11 @@ func (l *Loaded) weakerRisks() map[risk.Pattern]risk.Answer {
 			weaker[rule.Pattern] = answer
 		}
 	}
+	for key, answer := range l.Loop.Risks { // a command of the table needs a person by default
+		if strings.HasPrefix(string(key), risk.CommandPrefix) && (answer == risk.Allow || answer == risk.Warn) {
+			weaker[key] = answer
+		}
+	}
 	return weaker
 }
 

@@ -93,7 +93,7 @@ func Sections() []Section {
 			"block)"},
 		{chainsKey, "agents and their fallbacks, by the type of task"},
 		{metricsKey, "numbers that loops measure, by name: a command, or command and better (up or down)"},
-		{risksKey, "what happens with risky tool calls, by pattern"},
+		{risksKey, "what happens with risky tool calls, by pattern, and commands that need an answer"},
 	}
 }
 

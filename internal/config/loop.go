@@ -51,8 +51,8 @@ type Loop struct {
 	// detected. Rules exist in the file only.
 	Detection string
 	Rules     rules.Settings
-	// Risks overrides the answers of the table to risky tool calls, by pattern. It
-	// exists in the file only. SnapshotRisky says before which of them a snapshot is
+	// Risks overrides the answers of the table to risky tool calls, by pattern, and adds
+	// commands, whose keys begin with risk.CommandPrefix. It exists in the file only. SnapshotRisky says before which of them a snapshot is
 	// taken.
 	Risks         map[risk.Pattern]risk.Answer
 	SnapshotRisky string
@@ -256,20 +256,39 @@ const risksKey = "loop.risks"
 
 // riskMap parses the answers to risky calls.
 func (p *fileParser) riskMap(n ast.Node) {
-	var risks map[risk.Pattern]risk.Answer
-	if err := yaml.NodeToValue(n, &risks); err != nil {
+	var given map[string]any
+	if err := yaml.NodeToValue(n, &given); err != nil {
 		p.add(n, "%s is not a section of answers; write git_remove: gate", risksKey)
 		return
 	}
-	for pattern, answer := range risks {
-		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return r.Pattern == pattern }) {
-			p.add(n, "%s: unknown pattern %q; `perdure loop risks` lists the patterns", risksKey, pattern)
+	risks := make(map[risk.Pattern]risk.Answer)
+	for pattern, answer := range given {
+		commands, isSection := answer.(map[string]any)
+		if pattern == risk.CommandsKey && isSection {
+			for command, answer := range commands {
+				if command = strings.Join(strings.Fields(command), " "); command == "" {
+					p.add(n, "%s.%s: a command is empty; write \"make db-wipe\": gate", risksKey, pattern)
+				}
+				risks[risk.Pattern(risk.CommandPrefix+command)] = p.riskAnswer(n, pattern+"."+command, answer)
+			}
+			continue
 		}
-		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
-			p.add(n, "%s.%s: %q is not one of allow, warn, gate, block", risksKey, pattern, answer)
+		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }) {
+			p.add(n, "%s: unknown pattern %q; `perdure loop risks` lists the patterns, commands go under %s.%s", risksKey,
+				pattern, risksKey, risk.CommandsKey)
 		}
+		risks[risk.Pattern(pattern)] = p.riskAnswer(n, pattern, answer)
 	}
 	p.risks = risks
+}
+
+// riskAnswer parses the answer to a pattern or a command.
+func (p *fileParser) riskAnswer(n ast.Node, key string, given any) risk.Answer {
+	answer := risk.Answer(fmt.Sprint(given))
+	if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
+		p.add(n, "%s.%s: %q is not one of allow, warn, gate, block", risksKey, key, answer)
+	}
+	return answer
 }
 
 // chainsKey is the setting of the chains of agents.

@@ -89,7 +89,14 @@ func TestRisks(t *testing.T) {
 	if len(p.problems) > 0 || p.risks["git_remove"] != "gate" || p.risks["write_test"] != "allow" {
 		t.Errorf("%v, %v", p.risks, p.problems)
 	}
+	p = parseFile("config.yaml", []byte("loop:\n  risks:\n    commands:\n      make  db-wipe: block\n      psql: allow\n"))
+	if len(p.problems) > 0 || len(p.risks) != 2 || p.risks["command make db-wipe"] != "block" ||
+		p.risks["command psql"] != "allow" {
+		t.Errorf("%v, %v", p.risks, p.problems)
+	}
 	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `unknown pattern "rm"`,
+		"loop: {risks: {commands: {make x: ask}}}": `commands.make x: "ask" is not one of`,
+		"loop: {risks: {commands: {'': block}}}":   "a command is empty", "loop: {risks: {commands: block}}": "unknown pattern",
 		"loop: {risks: {git_remove: ask}}": `"ask" is not one of`, "loop: {risks: [x]}": "write git_remove"} {
 		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 ||
 			!strings.Contains(p.problems[0].Error(), want) {

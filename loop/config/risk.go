@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
@@ -33,7 +34,8 @@ const (
 // checkRisks checks the settings of risky calls.
 func (c *Config) checkRisks(p *problems) {
 	for pattern, answer := range c.RiskAnswers {
-		p.check(slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }),
+		p.check(strings.HasPrefix(pattern, risk.CommandPrefix) ||
+			slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }),
 			"risk_answers: there is no pattern %q", pattern)
 		p.check(slices.Contains([]RiskAnswer{RiskAllow, RiskWarn, RiskGate, RiskBlock}, answer),
 			"risk_answers.%s: %q must be one of allow, warn, gate, block", pattern, answer)

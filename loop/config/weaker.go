@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
@@ -44,7 +45,7 @@ func weaker(field string, old, next *Config) bool {
 	case "approver":
 		return next.Approver != old.Approver && strictness(next.Approver) <= strictness(old.Approver)
 	case "risk_answers":
-		return slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool {
+		return weakerCommands(old, next) || slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool {
 			return lower(answerTo(&r, next), answerTo(&r, old), RiskAllow, RiskWarn, RiskGate, RiskBlock)
 		})
 	case "snapshot_risky":
@@ -103,6 +104,23 @@ func answerTo(r *risk.Rule, c *Config) RiskAnswer {
 		return a
 	}
 	return RiskAnswer(r.Answer)
+}
+
+// weakerCommands reports whether a command has a weaker answer, or none any more. One that the
+// user has not named before may need a person.
+func weakerCommands(old, next *Config) bool {
+	for key, answer := range next.RiskAnswers {
+		was := cmp.Or(old.RiskAnswers[key], RiskGate)
+		if strings.HasPrefix(key, risk.CommandPrefix) && lower(answer, was, RiskAllow, RiskWarn, RiskGate, RiskBlock) {
+			return true
+		}
+	}
+	for key := range old.RiskAnswers {
+		if _, kept := next.RiskAnswers[key]; !kept && strings.HasPrefix(key, risk.CommandPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // replaced reports whether something is not measured any more, or by a command that

@@ -3,6 +3,9 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +21,8 @@ func (c *commands) newRisksCommand() *cobra.Command {
 		Short: "Show the table of risky tool calls, or check a command line",
 		Long: "Show the table of risky tool calls. Agents that ask before a tool call get its answer: allow, warn, gate " +
 			"(the user decides) or block. With a command line, show its risks in the current folder, judged as a hook judges " +
-			"it. The setting loop.risks overrides answers.",
+			"it. The setting loop.risks overrides answers, and loop.risks.commands adds commands to destroy_external: " +
+			"\"make db-wipe\": gate.",
 		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
 		Args:    env.Arguments(0, 1, "at most one command line"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,6 +52,13 @@ func (c *commands) showRisks(set map[risk.Pattern]risk.Answer) error {
 	table := risk.Table()
 	for i := range table {
 		table[i].Answer = cmp.Or(set[table[i].Pattern], table[i].Answer)
+	}
+	commands := slices.DeleteFunc(slices.Sorted(maps.Keys(set)), func(key risk.Pattern) bool {
+		return !strings.HasPrefix(string(key), risk.CommandPrefix)
+	})
+	for _, key := range commands {
+		table = append(table, risk.Rule{Pattern: key, Level: risk.Critical, Answer: set[key], Destructive: true,
+			What: "a command of the setting loop.risks.commands"})
 	}
 	return c.Print(table, func() {
 		lines := make([]string, len(table))

@@ -72,11 +72,19 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 			at.Own = append(slices.Clip(at.Own), own)
 		}
 	}
+	for key, answer := range p.Answers {
+		if command, ok := strings.CutPrefix(string(key), risk.CommandPrefix); ok {
+			if at.Commands == nil {
+				at.Commands = make(map[string]risk.Answer)
+			}
+			at.Commands[command] = answer
+		}
+	}
 	found := risk.Assess(p.followed(described(c), at.Dir), at)
 	for i := range found {
 		f := &found[i]
 		f.Target = strings.TrimPrefix(f.Target, p.Root+string(filepath.Separator)) // one name for each file
-		f.Answer = cmp.Or(p.Answers[f.Pattern], f.Answer)
+		f.Answer = cmp.Or(f.Set, p.Answers[f.Pattern], f.Answer)
 		if f.Answer == risk.Gate && slices.Contains(p.Allowed, permit(f)) {
 			f.Answer = risk.Warn // a person allowed it
 		}

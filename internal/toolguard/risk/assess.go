@@ -21,6 +21,8 @@ type Where struct {
 	Root, Dir string
 	// Home is the user's home folder; may be empty.
 	Home string
+	// Commands are answers of the user to commands, in the form of the table of DestroyExternal.
+	Commands map[string]Answer
 	// Own are folders of perdure in addition to those named .perdure; absolute.
 	Own []string
 	// Protected, if set, reports whether a file configures checks, by its path in the
@@ -33,6 +35,8 @@ type Finding struct {
 	Rule
 	// Target is the file, or the part of the command line, that the risk is about.
 	Target string `json:"target"`
+	// Set is the answer that the user has set for this command; empty if none.
+	Set Answer `json:"-"`
 }
 
 // maxFindings limits the findings of a call.
@@ -63,6 +67,9 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 				a.writes(p)
 			}
 		}
+	}
+	if c.Kind == agent.ToolOther || c.Kind == agent.ToolDelete {
+		a.externalTool(c.Name, c.Input)
 	}
 	if isPowerShell(c.Name) {
 		a.powershell(c.Command, 0)
@@ -144,7 +151,15 @@ func (a *assessment) named(word string) {
 func (a *assessment) add(p Pattern, target string) {
 	known := slices.ContainsFunc(a.found, func(f Finding) bool { return f.Pattern == p && f.Target == target })
 	if !known && len(a.found) < maxFindings {
-		a.found = append(a.found, Finding{rule(p), target})
+		a.found = append(a.found, Finding{Rule: rule(p), Target: target})
+	}
+}
+
+// addSet adds a finding with the answer that the user has set.
+func (a *assessment) addSet(p Pattern, target string, set Answer) {
+	before := len(a.found)
+	if a.add(p, target); len(a.found) > before {
+		a.found[before].Answer, a.found[before].Set = set, set
 	}
 }
 
@@ -202,6 +217,8 @@ func (a *assessment) writes(name string) {
 	switch class := project.Classify(rel).Class; {
 	case a.held(rel, outside):
 		a.add(WriteOwn, name)
+	case outside && isDisk(rel):
+		a.add(DeleteAll, name)
 	case outside && harmless(rel):
 	case own(rel) || class == project.OwnFile:
 		a.add(WriteOwn, name)

@@ -177,6 +177,10 @@ func (a *assessment) executed(words []string, text string, depth int) {
 	options, others := split(words[1:])
 	switch {
 	case name == "ed" || name == "ex":
+	case databaseClient(name):
+		if !slices.Contains(words, ":memory:") && destroysData(text) {
+			a.add(DestroyExternal, shown(strings.Join(words, " ")+": "+text))
+		}
 	case name == "at" || name == "batch":
 		a.nested(text, depth)
 	case len(others) > 0 && !has(options, 's', "") && others[0] != "-":
@@ -269,6 +273,7 @@ func (a *assessment) words(words []string, depth int) {
 		a.nested(alias+quoted(args), depth)
 		return
 	}
+	a.external(name, args, depth)
 	switch name {
 	case "sh", "bash", "zsh", "dash", "ksh", "eval", "su", "script", "trap", "alias", "watch":
 		a.shell(name, args, depth)

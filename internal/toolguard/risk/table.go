@@ -51,6 +51,7 @@ const (
 	StashWork       Pattern = "stash_work"
 	RewriteHistory  Pattern = "rewrite_history"
 	SkipChecks      Pattern = "skip_checks"
+	DestroyExternal Pattern = "destroy_external"
 	DecideForPerson Pattern = "decide_for_person"
 	Unreadable      Pattern = "unreadable_command"
 )
@@ -104,6 +105,9 @@ func Table() []Rule {
 			"This rewrites or removes history that others may need.", true},
 		{SkipChecks, "commit or push --no-verify and other ways to skip hooks", High, Warn,
 			"Hooks have to run. Fix what they report.", false},
+		{DestroyExternal, "destroying what is no file of the workspace: databases, infrastructure, volumes, clusters, " +
+			"clouds; publishing packages", Critical, Gate,
+			"No snapshot can restore what this destroys or publishes. Say in your answer why it is needed.", true},
 		{DecideForPerson, "answering gates of perdure, allowing denied calls, installing or removing its hooks, resuming " +
 			"or ending its loops, marking false alarms, killing it",
 			Critical, Gate,
