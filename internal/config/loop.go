@@ -52,8 +52,8 @@ type Loop struct {
 	Detection string
 	Rules     rules.Settings
 	// Risks overrides the answers of the table to risky tool calls, by pattern, and adds
-	// commands, whose keys begin with risk.CommandPrefix. It exists in the file only. SnapshotRisky says before which of them a snapshot is
-	// taken.
+	// commands, whose keys begin with risk.CommandPrefix. It exists in the file only.
+	// SnapshotRisky says before which of them a snapshot is taken.
 	Risks         map[risk.Pattern]risk.Answer
 	SnapshotRisky string
 	// Enabled turns on the baseline, the detection of regressions and the recovery

@@ -96,8 +96,9 @@ func TestRisks(t *testing.T) {
 	}
 	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `unknown pattern "rm"`,
 		"loop: {risks: {commands: {make x: ask}}}": `commands.make x: "ask" is not one of`,
-		"loop: {risks: {commands: {'': block}}}":   "a command is empty", "loop: {risks: {commands: block}}": "unknown pattern",
-		"loop: {risks: {git_remove: ask}}": `"ask" is not one of`, "loop: {risks: [x]}": "write git_remove"} {
+		"loop: {risks: {commands: {'': block}}}":   "a command is empty",
+		"loop: {risks: {commands: block}}":         "unknown pattern",
+		"loop: {risks: {git_remove: ask}}":         `"ask" is not one of`, "loop: {risks: [x]}": "write git_remove"} {
 		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 ||
 			!strings.Contains(p.problems[0].Error(), want) {
 			t.Errorf("%s: %v", text, p.problems)

@@ -29,6 +29,12 @@ func Folder(dir, fallback string, getenv func(string) string) string {
 	return fallback
 }
 
+// isFilled reports whether a file exists and has content.
+func isFilled(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}
+
 func isFolder(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.IsDir()

@@ -62,7 +62,8 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	if err != nil {
 		home = "" // the agent cannot name it either
 	}
-	at := risk.Where{Root: p.Root, Dir: dir, Home: home, Own: p.Own, Protected: p.Protected}
+	at := risk.Where{Root: p.Root, Dir: dir, Home: home, Own: p.Own, Protected: p.Protected,
+		Filled: isFilled}
 	// An agent that can write these could approve its own changes, trust its own settings, or
 	// hide changes of the log, or remove the hooks of the agent.
 	waivers, _ := rules.OwnFile(os.Getenv)
@@ -80,7 +81,7 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 			at.Commands[command] = answer
 		}
 	}
-	found := risk.Assess(p.followed(described(c), at.Dir), at)
+	found := risk.Assess(p.followed(describeWhole(c), at.Dir), at)
 	for i := range found {
 		f := &found[i]
 		f.Target = strings.TrimPrefix(f.Target, p.Root+string(filepath.Separator)) // one name for each file
@@ -104,9 +105,9 @@ func (p *Policy) folder(dir string) string {
 	return to
 }
 
-// described returns a call with the paths and the command in its input. An agent can report a
+// describeWhole returns a call with the paths and the command in its input. An agent can report a
 // call of another server's tool without them.
-func described(c *agent.ToolCall) *agent.ToolCall {
+func describeWhole(c *agent.ToolCall) *agent.ToolCall {
 	bare := Mutates(c) && c.Command == "" && len(c.Paths) == 0
 	if len(c.Input) == 0 || c.Kind != agent.ToolOther && !bare {
 		return c

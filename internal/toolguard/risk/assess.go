@@ -28,6 +28,8 @@ type Where struct {
 	// Protected, if set, reports whether a file configures checks, by its path in the
 	// workspace.
 	Protected func(rel string) bool
+	// Filled, if set, reports whether a file exists and has content, by its absolute path.
+	Filled func(name string) bool
 }
 
 // Finding is a risk of a call.
@@ -116,6 +118,10 @@ type assessment struct {
 	nounset bool
 	// scripts are files that the command line writes, by path.
 	scripts map[string]string
+	// isTrial is set if only the patterns that are found count, for a part of a line.
+	isTrial bool
+	// outputs are files that the command line writes by a redirection.
+	outputs []string
 }
 
 func newAssessment(at Where) *assessment {

@@ -177,7 +177,7 @@ func (a *assessment) psActs(name string, args *psArgs, p *psParser) {
 // psRemoves assesses Remove-Item with its paths, or with those of the pipeline.
 func (a *assessment) psRemoves(args *psArgs, paths []string, p *psParser) {
 	if len(paths) == 0 {
-		starts, by := p.listed()
+		starts, by := p.listFolders()
 		if starts == nil {
 			a.add(DeleteFiles, "Remove-Item of the pipeline")
 			return
@@ -202,9 +202,13 @@ func (a *assessment) psRemoves(args *psArgs, paths []string, p *psParser) {
 
 // psEach assesses a block that runs for each file of a pipeline.
 func (a *assessment) psEach(p *psParser) {
-	starts, by := p.listed()
+	if a.isTrial { // a block in a block is assessed with it
+		return
+	}
+	starts, by := p.listFolders()
 	for _, block := range p.blocks {
 		inner := newAssessment(a.at)
+		inner.isTrial = true
 		inner.powershell(strings.TrimSuffix(block, "}"), p.depth+1)
 		if starts != nil && slices.ContainsFunc(inner.found, func(f Finding) bool {
 			return f.Pattern == DeleteFiles || f.Pattern == DeleteTree
@@ -214,9 +218,9 @@ func (a *assessment) psEach(p *psParser) {
 	}
 }
 
-// listed returns the folders whose files the pipeline lists before its current command, and
+// listFolders returns the folders whose files the pipeline lists before its current command, and
 // which of these it selects.
-func (p *psParser) listed() (starts []string, by selection) {
+func (p *psParser) listFolders() (starts []string, by selection) {
 	for _, words := range p.before {
 		if len(words) == 0 {
 			continue

@@ -12,8 +12,8 @@ import (
 func TestCommandsOfTheUser(t *testing.T) {
 	t.Parallel()
 	at := where()
-	at.Commands = map[string]risk.Answer{"make db-wipe": risk.Block, "./scripts/nuke": risk.Gate, "docker push": risk.Allow,
-		"mcp__ops__rollout": risk.Gate, "task ** prod": risk.Warn}
+	at.Commands = map[string]risk.Answer{"make db-wipe": risk.Block, "./scripts/nuke": risk.Gate,
+		"docker push": risk.Allow, "mcp__ops__rollout": risk.Gate, "task ** prod": risk.Warn}
 	for line, want := range map[string]risk.Answer{
 		"make db-wipe":                    risk.Block,
 		"make -j 4 db-wipe FORCE=1":       risk.Block,

@@ -114,7 +114,8 @@ func (a *assessment) external(name string, args []string, depth int) {
 		}) {
 			a.add(DestroyExternal, line)
 		}
-	case name == "gh" && len(args) > 0 && args[0] == "api" || name == "curl" || name == "http" || name == "https" || name == "wget":
+	case slices.Contains([]string{"curl", "http", "https", "wget"}, name),
+		name == "gh" && len(args) > 0 && args[0] == "api":
 		a.request(args, line)
 	case slices.Contains([]string{"docker", "podman", "docker-compose", "kubectl", "oc", "heroku", "fly", "flyctl",
 		"vagrant", "lxc", "nerdctl"}, name):
@@ -218,7 +219,7 @@ func (a *assessment) externalTool(name string, input []byte) {
 		"mongo", "redis") {
 		return
 	}
-	for _, text := range texts(input) {
+	for _, text := range stringsIn(input) {
 		if destroysData(text) {
 			a.add(DestroyExternal, shown(text))
 		}

@@ -37,7 +37,7 @@ func (a *assessment) find(args []string, depth int) {
 		for i := range command {
 			command[i] = strings.ReplaceAll(command[i], "{}", unknown)
 		}
-		a.selected(command, starts, by, depth)
+		a.assessSelected(command, starts, by, depth)
 	}
 	f.list()
 }
@@ -61,11 +61,11 @@ func (a *assessment) fd(args []string, depth int) {
 	if len(starts) == 0 {
 		starts = []string{"."}
 	}
-	a.selected(command, starts, by, depth)
+	a.assessSelected(command, starts, by, depth)
 }
 
-// selected assesses a command that runs for the files that a program selects below folders.
-func (a *assessment) selected(command, starts []string, by selection, depth int) {
+// assessSelected assesses a command that runs for the files that a program selects below folders.
+func (a *assessment) assessSelected(command, starts []string, by selection, depth int) {
 	switch {
 	case depth >= maxNested:
 		a.add(Unreadable, shown(strings.Join(command, " ")))

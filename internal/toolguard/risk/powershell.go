@@ -170,7 +170,7 @@ func (p *psParser) statements(nesting int) {
 		case c == '`' && strings.HasPrefix(p.text[1:], "\n"):
 			p.text = p.text[2:]
 		case c == '$' && len(words) == 0 && p.assigns():
-			words = append(words, p.assigned(nesting))
+			words = append(words, p.readAssignment(nesting))
 		case c == '#':
 			_, p.text, _ = strings.Cut(p.text, "\n")
 			end(false)
@@ -192,9 +192,9 @@ var psAssign = lazyregexp.New(`^\$((?:[A-Za-z]+:)?[A-Za-z0-9_]+)\s*=\s*[^=\s]`)
 // assigns reports whether an assignment follows.
 func (p *psParser) assigns() bool { return psAssign().MatchString(p.text) }
 
-// assigned reads an assignment and returns the first word of its value, which can be the name
+// readAssignment reads an assignment and returns the first word of its value, which can be the name
 // of a command.
-func (p *psParser) assigned(nesting int) string {
+func (p *psParser) readAssignment(nesting int) string {
 	m := psAssign().FindStringSubmatch(p.text)
 	p.text = p.text[len(m[0])-1:]
 	constant := p.text[0] == '\'' || p.text[0] == '"'
@@ -219,7 +219,7 @@ func (p *psParser) word(nesting int) string {
 			p.text = rest
 			b.WriteString(strings.TrimPrefix(body, "\n"))
 		case c == '\'' || c == '"':
-			p.quoted(&b, c, nesting)
+			p.readQuoted(&b, c, nesting)
 		case c == '$':
 			p.variable(&b, nesting)
 		case c == '`' && len(p.text) > 1:
@@ -242,8 +242,8 @@ func (p *psParser) word(nesting int) string {
 	return b.String()
 }
 
-// quoted reads a text in quotes.
-func (p *psParser) quoted(b *strings.Builder, quote byte, nesting int) {
+// readQuoted reads a text in quotes.
+func (p *psParser) readQuoted(b *strings.Builder, quote byte, nesting int) {
 	for p.text = p.text[1:]; p.text != ""; {
 		switch c := p.text[0]; {
 		case c == quote && len(p.text) > 1 && p.text[1] == quote:

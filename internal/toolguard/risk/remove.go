@@ -182,7 +182,7 @@ func (a *assessment) pipedFiles(x *syntax.Stmt, to []string, depth int) {
 	if undoesDiff(from, to) {
 		a.add(DiscardWork, shown(strings.Join(from, " ")+" | "+strings.Join(to, " ")))
 	}
-	starts, by := listed(from)
+	starts, by := listFolders(from)
 	if name := path.Base(to[0]); len(starts) == 0 || name != "xargs" && name != "parallel" || !a.deletes(to, depth) {
 		return
 	}
@@ -201,8 +201,8 @@ func (a *assessment) deletes(words []string, depth int) bool {
 	})
 }
 
-// listed returns the folders whose files a command prints, and which of these it selects.
-func listed(words []string) (starts []string, by selection) {
+// listFolders returns the folders whose files a command prints, and which of these it selects.
+func listFolders(words []string) (starts []string, by selection) {
 	options, others := split(words[1:])
 	switch name := path.Base(words[0]); {
 	case name == "find":

@@ -9,7 +9,12 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
-func where() risk.Where { return risk.Where{Root: "/w/project", Home: "/home/me"} }
+// where is a workspace with two files that have content.
+func where() risk.Where {
+	return risk.Where{Root: "/w/project", Home: "/home/me", Filled: func(name string) bool {
+		return name == "/w/project/src/app.py" || name == "/w/project/.env.local"
+	}}
+}
 
 func patterns(c *agent.ToolCall) string {
 	var list []string
@@ -245,7 +250,7 @@ func FuzzAssess(f *testing.F) {
 func FuzzPowerShell(f *testing.F) {
 	for _, text := range []string{"Remove-Item -Recurse src", "gci | % { ri $_ }", "$x = 'a'; rm \"$x\\b\" -r",
 		"@'\nx\n'@ > y",
-		"iex \"git $(x)\"", "cmd /c del /s x & rd y", "(gci src) | ri", "powershell -enc AAAA", "& $x.y(`\n"} {
+		"iex \"git $(x)\"", "cmd /c del /s x & rd y", strings.Repeat("gci|%{", 100), "(gci src) | ri", "powershell -enc AAAA", "& $x.y(`\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -30,6 +30,7 @@ func (a *assessment) command(line string, depth int) {
 		switch n := n.(type) {
 		case *syntax.Stmt:
 			a.patches(n)
+			a.truncates(n)
 			a.reads(n, depth)
 		case *syntax.BinaryCmd:
 			a.piped(n, depth)
@@ -243,8 +244,12 @@ func (a *assessment) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
 		if r.Word != nil {
-			a.named(a.text(r.Word))
-			a.writes(a.text(r.Word))
+			name := a.text(r.Word)
+			a.named(name)
+			a.writes(name)
+			if rel, _ := a.place(name); len(a.outputs) < maxNames {
+				a.outputs = append(a.outputs, rel)
+			}
 		}
 	default:
 	}

@@ -64,8 +64,8 @@ func destroysRows(statement string) bool {
 	return false
 }
 
-// texts returns the strings in a JSON document, at any depth.
-func texts(doc []byte) []string {
+// stringsIn returns the string values in a JSON document, at any depth.
+func stringsIn(doc []byte) []string {
 	var value any
 	if json.Unmarshal(doc, &value) != nil {
 		return nil

@@ -15,7 +15,13 @@ func (a *assessment) writer(name string, args []string) {
 		}
 	}
 	switch name {
-	case "tee", "truncate", "sponge", "ed", "ex", "chattr", "sqlite3":
+	case "truncate":
+		all(a.writes)
+		if size := strings.Join(args, " "); strings.Contains(size, "-s 0") || strings.Contains(size, "-s0") ||
+			strings.Contains(size, "--size=0") || strings.Contains(size, "--size 0") {
+			all(a.empties)
+		}
+	case "tee", "sponge", "ed", "ex", "chattr", "sqlite3":
 		all(a.writes)
 	case "sed", "perl", "ruby", "awk", "gawk":
 		in := programOf(name, args)
@@ -37,6 +43,7 @@ func (a *assessment) writer(name string, args []string) {
 			}
 		}
 		a.copied(to, from)
+		a.overwrites(options, to, from)
 	case "rsync":
 		a.rsync(options, others)
 	case "chmod", "chown":
@@ -45,6 +52,7 @@ func (a *assessment) writer(name string, args []string) {
 		for _, f := range others {
 			if to, ok := strings.CutPrefix(f, "of="); ok {
 				a.writes(to)
+				a.empties(to)
 			}
 		}
 	case "sort", "curl", "wget":
@@ -63,7 +71,10 @@ func (a *assessment) writer(name string, args []string) {
 				a.removes(f, has(options, 'r', ""))
 			}
 		}
+	case "unzip":
+		a.unpacks(name, options, args)
 	case "tar":
+		a.unpacks(name, options, args)
 		if slices.Contains(options, "--remove-files") {
 			all(func(f string) { a.removes(f, true) })
 		}
