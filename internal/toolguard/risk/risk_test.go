@@ -250,7 +250,8 @@ func FuzzAssess(f *testing.F) {
 func FuzzPowerShell(f *testing.F) {
 	for _, text := range []string{"Remove-Item -Recurse src", "gci | % { ri $_ }", "$x = 'a'; rm \"$x\\b\" -r",
 		"@'\nx\n'@ > y",
-		"iex \"git $(x)\"", "cmd /c del /s x & rd y", strings.Repeat("gci|%{", 100), "(gci src) | ri", "powershell -enc AAAA", "& $x.y(`\n"} {
+		"iex \"git $(x)\"", "cmd /c del /s x & rd y",
+		strings.Repeat("gci|%{", 100), "(gci src) | ri", "powershell -enc AAAA", "& $x.y(`\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
