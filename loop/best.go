@@ -244,6 +244,7 @@ func finish(ctx context.Context, r *run) (string, error) {
 	if err := r.commitEnd(ctx, reverted); err != nil {
 		return "", err
 	}
+	r.noteChanged(ctx)
 	r.loop.Status = record.Status(s.Verdict)
 	if err := r.withMissing(ctx); err != nil {
 		return "", err
@@ -259,6 +260,16 @@ func finish(ctx context.Context, r *run) (string, error) {
 	}
 	r.note(EventEnded, map[string]any{"status": s.Verdict, "reason": s.Reason, "iterations": r.loop.Iteration})
 	return stepEnded, nil
+}
+
+// noteChanged compares the files with those from before the loop.
+func (r *run) noteChanged(ctx context.Context) {
+	if r.fault != nil || r.state.Baseline == "" {
+		return
+	}
+	if changes, err := r.files.DiffNow(ctx, r.state.Baseline); err == nil { // else they are not known
+		r.state.Changed = &state.Changed{Count: len(changes), Names: names(changes, fewNamed)}
+	}
 }
 
 // settle ends the root as the loop ended. What cannot be written or removed then

@@ -29,6 +29,9 @@ import (
 // maxArtifacts is how many changed files a record names.
 const maxArtifacts = 200
 
+// maxFileDiff is how many bytes of the diff of an iteration its record keeps.
+const maxFileDiff = 16 << 10
+
 // measure looks at what the agent left: its files, and what the check says.
 func measure(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
@@ -160,6 +163,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
 	out.Level, out.Risky, out.Calls = t.Level, t.Risky, t.Calls
 	out.Sight, out.Denied, out.Unpermitted = t.Sight, t.Denied, t.Unpermitted
+	out.FileDiff = clip.Bytes(r.diff(ctx, out), maxFileDiff)
 	out.Handoff = r.endHandoff(ctx, out, changes)
 	out.Times = state.Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
 		Engine: time.Since(began).Milliseconds() - t.HooksMS, CleanCopy: out.Times.CleanCopy, Mutations: out.Times.Mutations}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +27,8 @@ func Main(ctx context.Context, p env.Process) int {
 		select {
 		case err := <-done:
 			return a.finish(err)
-		case <-a.Signals:
-			if interrupted {
+		case s := <-a.Signals:
+			if interrupted && s != syscall.SIGHUP {
 				return env.StatusInterrupted
 			}
 			cancel(env.ErrInterrupted)

@@ -34,8 +34,8 @@ type Process struct {
 	Environ []string
 	// Cwd is the working directory, absolute.
 	Cwd string
-	// Signals delivers SIGINT and SIGTERM. The first stops cleanly, the second
-	// at once.
+	// Signals delivers SIGINT, SIGTERM and, unless it was ignored at the start, SIGHUP. The first stops
+	// cleanly, the second at once; SIGHUP counts once, because a terminal that is closed sends several.
 	Signals <-chan os.Signal
 	// Opener replaces [Env.Open], for tests.
 	Opener Opener
@@ -47,6 +47,9 @@ type Process struct {
 func System(cwd string) Process {
 	stops := make(chan os.Signal, 2)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup makes it
+		signal.Notify(stops, syscall.SIGHUP)
+	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return Process{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,

@@ -238,16 +238,17 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	} else if why != "" {
 		return &env.Exit{Status: env.StatusFailed, Msg: why}
 	}
-	if c.JSON {
-		in, err := c.load(ctx, b, l, loopview.ViewDocument, false)
-		if err == nil {
-			err = c.show(in, loopview.ViewDocument, false)
-		}
-		if err != nil {
-			return err
-		}
-	} else {
+	in, err := c.load(ctx, b, l, loopview.ViewDocument, false)
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
 		c.Printf("%s\n", c.Out.Safe(summary(&l)))
+	} else if err := c.show(in, loopview.ViewDocument, false); err != nil {
+		return err
+	}
+	for _, line := range loopview.New(in).Ending() {
+		c.Note("%s", c.Err.Safe(line))
 	}
 	if text := c.heldOutNote(ctx, b, id); text != "" && !c.JSON {
 		c.Note("%s", c.Err.Safe(text))

@@ -39,7 +39,9 @@ type Outcome struct {
 	// Artifacts are the changed files, up to a limit; Changed is their number.
 	Artifacts []string `json:"artifacts,omitempty"`
 	Changed   int      `json:"files_changed"`
-	Check     Check    `json:"test_results"`
+	// FileDiff shows what changed in them, up to a limit.
+	FileDiff string `json:"file_diff,omitempty"`
+	Check    Check  `json:"test_results"`
 	// Metrics are the measurements other than tests; nil if none were made.
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
 	// CleanCopy is the result of the clean-copy check; nil if there was none.

@@ -121,8 +121,17 @@ type State struct {
 	SelectedReason string `json:"selected_reason,omitempty"`
 	// Verified is set if the check passes on the restored files.
 	Verified bool `json:"verified,omitempty"`
+	// Changed are the files that differ from the baseline at the end of the loop; nil before, and if
+	// they are not known.
+	Changed *Changed `json:"changed,omitempty"`
 	// WayBack is the snapshot taken before the best iteration was restored.
 	WayBack []workspace.ID `json:"way_back,omitempty"`
+}
+
+// Changed are changed files: their number, and the first names.
+type Changed struct {
+	Count int      `json:"count"`
+	Names []string `json:"names,omitempty"`
 }
 
 // GateFiles are the files of a loop that waits at a gate.

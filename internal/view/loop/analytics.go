@@ -43,6 +43,7 @@ type AnalyzedIteration struct {
 	Iteration    int             `json:"iteration_number"`
 	Timestamp    *time.Time      `json:"timestamp"`
 	Quality      *int            `json:"quality_score"`
+	Void         bool            `json:"quality_void,omitempty"`
 	Delta        *int            `json:"quality_delta"`
 	Tokens       *int64          `json:"tokens_used"`
 	CostUSD      *float64        `json:"token_cost_usd"`
@@ -91,7 +92,7 @@ func (s *Summary) Analytics() Analytics {
 }
 
 func (p *point) analyzed() AnalyzedIteration {
-	a := AnalyzedIteration{Iteration: p.number, Timestamp: instant(p.ended)}
+	a := AnalyzedIteration{Iteration: p.number, Timestamp: instant(p.ended), Void: p.void}
 	if p.quality != unmeasured {
 		a.Quality = &p.quality
 	}

@@ -170,7 +170,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 		h.Parts, h.Tests, h.Metrics, h.Times = o.Parts, results(&o.Check), metrics(at, o), new(o.Times)
 		h.NewTests, h.Deciders = o.NewTests, o.Deciders
 		h.Regressed = new(len(o.Regressions) > 0)
-		d.LastQuality, d.RegressionNow = it.Quality, h.Regressed
+		d.LastQuality, d.LastVoid, d.RegressionNow = it.Quality, h.Void, h.Regressed
 	}
 	if p := s.points[len(s.points)-1]; p.delta != unmeasured {
 		h.Delta = &p.delta

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 
@@ -16,10 +17,32 @@ import (
 //go:embed page.html
 var pageText string
 
+// diffLine is a line of a diff with the class of its style.
+type diffLine struct{ Class, Text string }
+
+// diffLines splits a diff into lines.
+func diffLines(text string) (list []diffLine) {
+	for line := range strings.Lines(text) {
+		class := ""
+		switch {
+		case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			class = "file"
+		case strings.HasPrefix(line, "@@"):
+			class = "hunk"
+		case strings.HasPrefix(line, "+"):
+			class = "plus"
+		case strings.HasPrefix(line, "-"):
+			class = "minus"
+		}
+		list = append(list, diffLine{class, human.Visible(strings.TrimRight(line, "\r\n"))})
+	}
+	return list
+}
+
 // html writes the report as one page: no scripts, no requests, light and dark,
 // and fit for paper. html/template escapes what others wrote.
 func (s *Summary) html(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft}).Parse(
+	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft, "diff": diffLines}).Parse(
 		pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -40,8 +63,7 @@ type page struct {
 	Metrics        []metricRow
 	Missed         []fact
 	Charts         []*chart
-	Iterations     []iterationRow
-	MoreIterations int
+	Iterations     *iterationTable
 	Events         []eventRow
 	MoreEvents     int
 	Signs          []string
@@ -49,6 +71,7 @@ type page struct {
 	MoreGates      int
 	Follows        []followed
 	MoreFollows    int
+	Diffs          []diffRow
 	Failing        []string
 	Check, Failure string
 	Agent          string
@@ -59,18 +82,19 @@ func (s *Summary) page() *page {
 		Selected: oneLine(s.standing.SelectedReason, maxText),
 		Versus:   s.versus(), Charts: s.charts()}
 	p.Metrics, p.Missed = s.metricRows()
-	p.Iterations, p.MoreIterations = s.iterationRows()
+	p.Iterations = s.iterationTable()
 	p.Events, p.MoreEvents = s.eventRows()
 	p.Signs = s.signLines()
 	p.Gates, p.MoreGates = s.gateRows()
 	p.Follows, p.MoreFollows = s.follows()
+	p.Diffs = s.diffRows()
 	p.Agent, p.Failure, p.Check, p.Failing = s.words()
 	best, last := "-", "-"
 	if s.best != nil && s.Whole() {
-		best = fmt.Sprintf("%d %%", *s.best.Quality)
+		best = percent(*s.best.Quality)
 	}
 	if j := s.judged(); j != nil && j.quality != unmeasured {
-		last = fmt.Sprintf("%d %%", j.quality)
+		last = quality(j)
 	}
 	p.Cards = []fact{{"iterations", humanize.Comma(int64(s.in.Loop.Iteration))}, {"last quality", last},
 		{"best quality", best},

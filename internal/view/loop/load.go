@@ -62,6 +62,9 @@ func (in *Input) Load(ctx context.Context, from Source, view View, full bool) er
 		if in.Iterations, err = l.after(ctx, nil, 0, from.Briefs); err != nil {
 			return err
 		}
+		if view == ViewReport {
+			return l.tail(ctx, maxReportDiffs)
+		}
 		return l.tail(ctx, 2)
 	case view == ViewRegressions:
 		if err = l.regressions(ctx, full); err == nil { // with what the last one warns of

@@ -26,6 +26,7 @@ func (s *Summary) markdown(w io.Writer) error {
 	s.markdownMetrics(m)
 	s.markdownIterations(m)
 	s.markdownEvents(m)
+	s.markdownDiffs(m)
 	agent, failure, check, failing := s.words()
 	for _, part := range []fact{{"Failing now", strings.Join(failing, "\n")}, {"End of the check output", check},
 		{"Error of the agent's last turn", failure}, {"Last message of the agent", agent}} {
@@ -95,18 +96,22 @@ func (s *Summary) markdownMetrics(m *human.MarkdownText) {
 }
 
 func (s *Summary) markdownIterations(m *human.MarkdownText) {
-	rows, left := s.iterationRows()
-	if len(rows) == 0 {
+	t := s.iterationTable()
+	if len(t.Rows) == 0 {
 		return
 	}
 	m.Section("Iterations")
-	human.MarkdownTable(m, []string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped",
-		"Regressions", "Result", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost", "Context"},
-		"rrrlrrrllrrrrrrr", rows, func(r *iterationRow) []string {
-			return []string{fmt.Sprint(r.Number), r.Quality, r.Delta, r.Check, r.Passed, r.Failed, r.Skipped, r.Regressions,
-				r.Result, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost, r.Context}
-		})
-	leftOut(m, left, "iteration")
+	titles, align := make([]string, len(t.Columns)), ""
+	for i, c := range t.Columns {
+		titles[i] = c.Title
+		if c.Number {
+			align += "r"
+		} else {
+			align += "l"
+		}
+	}
+	human.MarkdownTable(m, titles, align, t.Rows, func(r *iterationRow) []string { return r.Cells })
+	leftOut(m, t.Left, "iteration")
 }
 
 func (s *Summary) markdownEvents(m *human.MarkdownText) {
@@ -143,6 +148,19 @@ func (s *Summary) markdownEvents(m *human.MarkdownText) {
 				return []string{fmt.Sprint(r.Iteration), human.Markdown(r.Change), human.Markdown(r.Next)}
 			})
 		leftOut(m, left, "change")
+	}
+}
+
+func (s *Summary) markdownDiffs(m *human.MarkdownText) {
+	rows := s.diffRows()
+	if len(rows) == 0 {
+		return
+	}
+	m.Section("Changed files")
+	for i := range rows {
+		m.Line("%s\n", human.Markdown(rows[i].Title))
+		m.Code("diff", rows[i].Text)
+		m.Line("")
 	}
 }
 

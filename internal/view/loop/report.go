@@ -23,6 +23,8 @@ const (
 	maxReportFails  = 50
 	maxReportCell   = 200 // characters
 	maxReportAgents = 10
+	maxReportDiffs  = 30       // iterations whose changes are shown
+	maxReportDiff   = 16 << 10 // bytes of each
 )
 
 // Formats lists the names of the formats that [Summary.Report] knows.
@@ -170,7 +172,7 @@ func (s *Summary) versus() []versus {
 		return nil
 	}
 	list := []versus{{"Iteration", fmt.Sprint(best.number), fmt.Sprint(final.number)},
-		{"Quality", percent(best.quality), percent(final.quality)},
+		{"Quality", quality(best), quality(final)},
 		{"Check", outcome(&best.check), outcome(&final.check)}}
 	if !best.check.Weak || !final.check.Weak {
 		list = append(list, versus{"Tests", tests(&best.check), tests(&final.check)})
@@ -210,19 +212,42 @@ func (s *Summary) result(p *point) string {
 	return text
 }
 
-// iterationRow is an iteration in the table of all.
-type iterationRow struct {
-	Number                            int
-	Class                             string
-	Quality, Delta, Check             string
-	Passed, Failed, Skipped           string
-	Regressions, Result, Tokens, Cost string
-	Context                           string
-	Agent, Checked, Added, Overhead   string
+// iterationTable is the table of the iterations. Columns without any value are left out.
+type iterationTable struct {
+	Columns []tableColumn
+	Rows    []iterationRow
+	// Left is how many rows are left out.
+	Left int
 }
 
-func (s *Summary) iterationRows() (rows []iterationRow, left int) {
-	return lastRows(s.points, s.iterationRow)
+// tableColumn is a column of a table; a number is aligned to the right.
+type tableColumn struct {
+	Title  string
+	Number bool
+}
+
+type iterationRow struct {
+	Class string
+	Cells []string
+}
+
+func (s *Summary) iterationTable() *iterationTable {
+	all := []tableColumn{{"No.", true}, {"Quality", true}, {"Check", false}, {"Tests passed, failed, skipped", true},
+		{"Regressions", false}, {"Result", false}, {"Agent", true}, {"Check took", true}, {"Perdure", true},
+		{"Tokens", true}, {"Cost", true}, {"Context", false}}
+	t := &iterationTable{}
+	t.Rows, t.Left = lastRows(s.points, s.iterationRow)
+	for at := len(all) - 1; at >= 0; at-- {
+		if slices.ContainsFunc(t.Rows, func(r iterationRow) bool { return r.Cells[at] != "" }) {
+			continue
+		}
+		all = slices.Delete(all, at, at+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
+		}
+	}
+	t.Columns = all
+	return t
 }
 
 // lastRows makes rows of the last entries of a list, and returns how many it left out.
@@ -235,37 +260,42 @@ func lastRows[T, R any](list []T, row func(*T) R) (rows []R, left int) {
 }
 
 func (s *Summary) iterationRow(p *point) iterationRow {
-	r := iterationRow{Number: p.number, Class: string(p.status), Quality: quality(p), Delta: signed(p.delta),
-		Result: s.result(p)}
+	r := iterationRow{Class: string(p.status)}
+	result := s.result(p)
 	if s.best != nil && s.Whole() && s.best.Iteration == p.number {
-		r.Result, r.Class = r.Result+", best", "best"
+		result, r.Class = result+", best", "best"
 	}
+	var check, counts, regressions, agent, took, added, tokens, cost, context string
 	if p.facts > 0 {
-		r.Regressions = fmt.Sprintf("%d (%s)", p.facts, p.worst)
+		regressions = fmt.Sprintf("%d (%s)", p.facts, p.worst)
 	}
 	if n := p.input + p.output; n > 0 {
-		r.Tokens = strings.TrimSuffix(humanize.Comma(n)+", "+sourceText(p.measured.Usage), ", ")
+		tokens = strings.TrimSuffix(humanize.Comma(n)+", "+sourceText(p.measured.Usage), ", ")
 	}
 	if m := p.measured; m.Context != "" {
-		r.Context = fmt.Sprintf("%d %%, %s", m.ContextPercent, sourceText(m.Context))
+		context = fmt.Sprintf("%d %%, %s", m.ContextPercent, sourceText(m.Context))
 	}
 	if !math.IsNaN(p.cost) {
-		r.Cost = human.Dollars(p.cost)
+		cost = human.Dollars(p.cost)
 	}
-	if !p.judged {
-		return r
+	if p.judged {
+		check = shortOutcome(&p.check)
+		if n := &p.check.Counts; !p.check.Weak {
+			counts = fmt.Sprintf("%s, %s, %s", humanize.Comma(int64(n.Passed)), humanize.Comma(int64(n.Failed)),
+				humanize.Comma(int64(n.Skipped)))
+		}
+		t := p.times
+		agent, took, added = milliseconds(t.Agent), milliseconds(t.Check), milliseconds(t.Snapshot+t.Hooks+t.Engine)
+		if part, ok := overhead(t); ok {
+			added += fmt.Sprintf(" (%.1f %%)", part)
+		}
 	}
-	r.Check = shortOutcome(&p.check)
-	if !p.check.Weak {
-		n := &p.check.Counts
-		r.Passed, r.Failed, r.Skipped = humanize.Comma(int64(n.Passed)), humanize.Comma(int64(n.Failed)), humanize.Comma(
-			int64(n.Skipped))
+	changed := cellQuality(p)
+	if p.delta != unmeasured {
+		changed += " (" + signed(p.delta) + ")"
 	}
-	t := p.times
-	r.Agent, r.Checked, r.Added = milliseconds(t.Agent), milliseconds(t.Check), milliseconds(t.Snapshot+t.Hooks+t.Engine)
-	if part, ok := overhead(t); ok {
-		r.Overhead = fmt.Sprintf("%.1f %%", part)
-	}
+	r.Cells = []string{fmt.Sprint(p.number), changed, check, counts, regressions, result, agent, took, added, tokens, cost,
+		context}
 	return r
 }
 
@@ -283,6 +313,24 @@ func signed(delta int) string {
 		return ""
 	}
 	return fmt.Sprintf("%+d", delta)
+}
+
+// diffRow is what an iteration changed in the files.
+type diffRow struct {
+	Title, Text string
+}
+
+// diffRows returns the changes of the last iterations, of those that changed something.
+func (s *Summary) diffRows() (rows []diffRow) {
+	for i := max(0, len(s.points)-maxReportDiffs); i < len(s.points); i++ {
+		p := &s.points[i]
+		if p.diff == "" {
+			continue
+		}
+		rows = append(rows, diffRow{fmt.Sprintf("Iteration %d: %s, %s", p.number,
+			human.Count(int64(p.changed), "changed file"), s.result(p)), clip.Bytes(p.diff, maxReportDiff)})
+	}
+	return rows
 }
 
 // eventRow is a regression in the table of all.
@@ -363,7 +411,7 @@ func (s *Summary) next(number int) string {
 	if p == nil || !p.judged {
 		return "no result yet"
 	}
-	text := fmt.Sprintf("iteration %d: quality %s", p.number, percent(p.quality))
+	text := fmt.Sprintf("iteration %d: quality %s", p.number, quality(p))
 	if p.delta != unmeasured {
 		text += fmt.Sprintf(" (%+d)", p.delta)
 	}

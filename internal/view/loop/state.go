@@ -44,6 +44,7 @@ type State struct {
 	Best              *Choice             `json:"best_iteration"`
 	Selected          *Choice             `json:"selected_iteration"`
 	LastQuality       *int                `json:"last_iteration_quality"`
+	LastVoid          bool                `json:"last_quality_void,omitempty"`
 	RegressionNow     *bool               `json:"regression_detected"`
 	Regressions       []Event             `json:"regression_events"`
 	Level             string              `json:"reinforcement_level,omitempty"`

@@ -84,6 +84,8 @@ type point struct {
 	unpermitted state.Unpermitted
 	risky       int
 	void        bool
+	changed     int
+	diff        string // of the changed files; empty if it was not given
 	ended       time.Time
 	took        time.Duration
 }
@@ -173,7 +175,8 @@ func outcomeOf(it *record.Iteration) (o state.Outcome, known bool) {
 func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
 		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky),
-		unpermitted: o.Unpermitted, void: o.Void()}
+		unpermitted: o.Unpermitted, void: o.Void(), changed: o.Changed,
+		diff: o.FileDiff}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}

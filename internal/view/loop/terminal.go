@@ -130,6 +130,7 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 	c.field("Cost", s.money())
 	c.field("Time", fmt.Sprintf("%s since %s", human.Duration(s.elapsed()), human.Stamp(s.in.Tree.CreatedAt)))
 	s.chosen(c)
+	c.field("Files", s.changedFiles())
 	if g := s.gates.waiting(); g != nil && !s.in.Loop.Status.Ended() && !s.endedByOthers() {
 		s.question(c, g)
 	}
@@ -205,17 +206,18 @@ func (s *Summary) lastCheck(c *screen) {
 // trajectory draws the quality of the last iterations in one line.
 func (s *Summary) trajectory(c *screen) {
 	var line strings.Builder
-	last := unmeasured
-	for _, p := range s.points[max(0, len(s.points)-maxSpark):] {
+	var last *point
+	for i := max(0, len(s.points)-maxSpark); i < len(s.points); i++ {
+		p := &s.points[i]
 		line.WriteString(block(p.quality))
 		if p.quality != unmeasured {
-			last = p.quality
+			last = p
 		}
 	}
-	if last == unmeasured {
+	if last == nil {
 		return
 	}
-	text := line.String() + "  last " + percent(last)
+	text := line.String() + "  last " + quality(last)
 	if s.best != nil {
 		of := ""
 		if !s.Whole() {
@@ -363,7 +365,7 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 		field("Best Iteration", "none yet")
 	}
 	if p := s.judged(); p != nil {
-		field("Current Iteration", fmt.Sprintf("%d (quality: %s)", p.number, percent(p.quality)))
+		field("Current Iteration", fmt.Sprintf("%d (quality: %s)", p.number, quality(p)))
 	}
 	if s.in.Loop.Status.Ended() && s.standing.Selected > 0 {
 		field("Selected Iteration", fmt.Sprintf("%d, %s", s.standing.Selected, oneLine(s.standing.SelectedReason, maxText)))
@@ -431,7 +433,7 @@ func (s *Summary) measured(p *point) string {
 		text += ", " + more
 	}
 	if p.quality != unmeasured {
-		text += ", quality " + percent(p.quality)
+		text += ", quality " + quality(p)
 	}
 	return text
 }
@@ -460,6 +462,14 @@ func (s *Summary) Quality(w io.Writer, style Style) error {
 	return c.to(w)
 }
 
+// cellQuality returns what quality does, shorter where nothing was measured.
+func cellQuality(p *point) string {
+	if p.quality == unmeasured {
+		return "-"
+	}
+	return quality(p)
+}
+
 func bareQuality(p *point) string {
 	if p.quality == unmeasured {
 		return "-"
@@ -470,9 +480,9 @@ func bareQuality(p *point) string {
 // quality returns the quality of an iteration, and whether it is void.
 func quality(p *point) string {
 	if p.void && p.quality != unmeasured {
-		return bareQuality(p) + " void"
+		return percent(p.quality) + " void"
 	}
-	return bareQuality(p)
+	return percent(p.quality)
 }
 
 // bar draws a quality in cells of five percent.
