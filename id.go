@@ -42,6 +42,18 @@ func ParseTreeID(s string) (TreeID, error) {
 	return TreeID(s), nil
 }
 
+// ParseLoopID returns the tree and the name in the ID of a loop, fix-tests-1a2b3c4d. It reports whether the
+// text has that form; it does not look the tree up.
+func ParseLoopID(s string) (tree TreeID, name string, ok bool) {
+	at := strings.LastIndexByte(s, '-')
+	if at < 1 {
+		return "", "", false
+	}
+	name = s[:at]
+	tree, err := ParseTreeID(treePrefix + s[at+1:])
+	return tree, name, err == nil && name+"-" != treePrefix && name+"-" != taskPrefix
+}
+
 func newTreeID() TreeID { return treeIDOf(randomTree()) }
 
 func randomTree() uint32 {

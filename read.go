@@ -3,7 +3,9 @@ package perdure
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -77,10 +79,25 @@ const leastPrefix = 4
 // sqlTreesLike reads one more tree than is listed.
 const sqlTreesLike = `SELECT name FROM tree WHERE name >= $1 AND name < $2 ORDER BY name LIMIT 6`
 
+// sqlTitle reads the name of a tree.
+const sqlTitle = `SELECT title FROM tree WHERE name = $1`
+
 // FindTree returns the ID of the tree that a text names: an ID, whether the tree exists or
-// not, or the beginning of the ID of one tree, with at least 4 digits.
+// not, the beginning of the ID of one tree, with at least 4 digits, or the ID of a loop, which is the name
+// of its tree and the digits of that tree's ID.
 func (s *Store) FindTree(ctx context.Context, text string) (TreeID, error) {
 	const op = "find tree"
+	if of, name, ok := ParseLoopID(text); ok {
+		var title string
+		err := s.db.QueryRow(ctx, sqlTitle, []any{string(of)}, &title)
+		switch {
+		case errors.Is(err, sql.ErrNoRows), err == nil && title != name:
+			return "", notFoundf(op, "no loop has the ID %q", text)
+		case err != nil:
+			return "", wrap(op, err)
+		}
+		return of, nil
+	}
 	id, invalid := ParseTreeID(text)
 	digits, ok := strings.CutPrefix(text, treePrefix)
 	if invalid == nil || !ok || len(digits) < leastPrefix || len(digits) > 8 || strings.Trim(digits, hexDigits) != "" {

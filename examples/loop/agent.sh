@@ -1,9 +1,9 @@
 #!/bin/sh
 # A scripted agent for this example. It reads the prompt from standard input. First it
-# deletes a test; when the prompt names the deleted test, it fixes the code.
+# deletes a test; when the prompt says that this was taken back, it fixes the code.
 prompt=$(cat)
 case $prompt in
-*"These tests were deleted"*)
+*"These tests were deleted"* | *"was reverted because"*)
 	cat > slug.go <<'GO'
 // Package slug converts titles to URL slugs. It is the workspace of the loop example.
 package slug

@@ -55,7 +55,7 @@ func (a *app) newCancelCommand() *cobra.Command {
 // cancelArgument returns the ID of what is to be cancelled: the only active tree if none is
 // named.
 func cancelArgument(ctx context.Context, b *env.Backend, args []string) (string, error) {
-	if len(args) > 0 && strings.HasPrefix(args[0], "tree-") {
+	if len(args) > 0 && (strings.HasPrefix(args[0], "tree-") || env.CheckTree(args[0]) == nil) {
 		id, err := b.FindTree(ctx, args[0])
 		return string(id), err
 	}

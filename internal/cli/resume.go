@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -250,8 +251,8 @@ func resumable(ctx context.Context, b *env.Backend, id perdure.TreeID) (perdure.
 			Msg:  fmt.Sprintf("tree %q is an imported record, which is not executed", id),
 			Hint: "`perdure run` with its prompt starts a new tree"}
 	}
-	return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
-		Hint: "`perdure loop resume " + string(id) + "` continues it"}
+	return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("%s is a loop", loop.ID(&tree)),
+		Hint: "`perdure loop resume " + loop.ID(&tree) + "` continues it"}
 }
 
 // recovered returns the text for what is left to do of a tree.

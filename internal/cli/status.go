@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -61,7 +62,7 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 	is := about{name: tree.Name, origin: rlm.Origin(tree.Config), context: storedText(ctx, b, &tree)}
 	a.Printf("%s%s%s", statusBox(a.Out, &s, is), activeList(a.Out, s.Active),
 		slowLines(a.Out, &s, time.Now()))
-	a.noteWaiting(b, &s, tree.Kind)
+	a.noteWaiting(b, &s, &tree)
 	return nil
 }
 
@@ -79,16 +80,20 @@ func storedText(ctx context.Context, b *env.Backend, tree *perdure.Tree) string 
 }
 
 // noteWaiting notes what a tree that is not at its end waits for, if nothing of it runs.
-func (a *app) noteWaiting(b *env.Backend, s *client.Status, kind string) {
+func (a *app) noteWaiting(b *env.Backend, s *client.Status, tree *perdure.Tree) {
+	resume := "perdure resume " + string(tree.ID)
+	if tree.Kind == perdure.KindLoop {
+		resume = "perdure loop resume " + loop.ID(tree)
+	}
 	switch {
 	case s.State.Terminal():
 	case a.noteGate(s):
-	case kind == perdure.KindRecord:
+	case tree.Kind == perdure.KindRecord:
 		a.Note("imported record; it is not executed")
 	case s.Interrupted:
-		a.Note("%s", status.Interrupted(s.Tree))
+		a.Note("interrupted: `%s` continues", resume)
 	case s.Running == 0 && b.Local != nil:
-		a.Note("no task is running; if the process has ended, `perdure resume %s` continues", s.Tree)
+		a.Note("no task is running; if the process has ended, `%s` continues", resume)
 	}
 }
 
@@ -128,7 +133,10 @@ func (a *app) printTreeLine(ctx context.Context, b *env.Backend, now time.Time, 
 		return err
 	}
 	name := tree.Name
-	if name == "" && len(prompt) > 0 {
+	switch {
+	case tree.Kind == perdure.KindLoop:
+		name = loop.ID(tree)
+	case name == "" && len(prompt) > 0:
 		name = prompt[0].Label
 	}
 	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(status.State(s), 11) + " " +

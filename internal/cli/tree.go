@@ -134,7 +134,7 @@ func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v
 		v.draw(root)
 	}
 	legend(a.Out)
-	a.noteWaiting(b, &s, tree.Kind)
+	a.noteWaiting(b, &s, &tree)
 	return nil
 }
 

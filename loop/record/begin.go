@@ -64,7 +64,7 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 
 // sqlOpenPlaces lists the places of loops that have not ended, and whether their trees were
 // completed (4) or cancelled (6) without them.
-const sqlOpenPlaces = `SELECT t.id, t.name, l.place, CASE WHEN s.state IN (4, 6) THEN 1 ELSE 0 END
+const sqlOpenPlaces = `SELECT t.id, t.name, t.title, l.place, CASE WHEN s.state IN (4, 6) THEN 1 ELSE 0 END
 	FROM loop l JOIN tree t ON t.id = l.tree LEFT JOIN tree_stat s ON s.tree = t.id WHERE l.status IN ` + dbOpen
 
 // alone refuses a loop in a place where another one works: each would revert the
@@ -73,8 +73,8 @@ func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
 	var dead []int64
 	err := perdure.EachRow(ctx, tx, func(row perdure.Row) error {
 		var key, ended int64
-		var other, place string
-		if err := row.Scan(&key, &other, &place, &ended); err != nil {
+		var other, title, place string
+		if err := row.Scan(&key, &other, &title, &place, &ended); err != nil {
 			return err
 		}
 		if other == string(l.Tree) || !holds(place, l.Place) && !holds(l.Place, place) {
@@ -88,9 +88,11 @@ func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
 		if place != l.Place {
 			_, where, _ = strings.Cut(place, ":")
 		}
+		_, digits, _ := strings.Cut(other, "-")
+		other = title + "-" + digits // the loop's name
 		return refuse(perdure.CodeConflict, "start loop",
 			"`perdure loop resume "+other+"` continues it, `perdure loop abort "+other+"` ends it",
-			"the loop of %s works in %s and has not ended", other, where)
+			"the loop %s works in %s and has not ended", other, where)
 	}, sqlOpenPlaces)
 	for _, key := range dead {
 		if err != nil {

@@ -182,7 +182,9 @@ func (e *Env) PrintTable(lines []string) {
 }
 
 // Note writes a line to standard error.
-func (e *Env) Note(format string, args ...any) { fmt.Fprintf(e.Err, "perdure: "+format+"\n", args...) }
+func (e *Env) Note(format string, args ...any) {
+	fmt.Fprint(e.Err, e.Err.Wrap(fmt.Sprintf("perdure: "+format+"\n", args...)))
+}
 
 // Hint writes a line of advice to standard error.
 func (e *Env) Hint(format string, args ...any) { e.Note("hint: "+format, args...) }

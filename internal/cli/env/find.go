@@ -7,8 +7,12 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// CheckTree returns an error if an argument is neither the ID of a tree nor the beginning of one.
+// CheckTree returns an error if an argument is neither the ID of a tree or a loop nor the beginning of the
+// ID of a tree.
 func CheckTree(arg string) error {
+	if _, _, ok := perdure.ParseLoopID(arg); ok {
+		return nil
+	}
 	_, err := perdure.ParseTreeID(arg)
 	digits, ok := strings.CutPrefix(arg, "tree-")
 	if ok && len(digits) >= 4 && len(digits) < 8 && strings.Trim(digits, "0123456789abcdef") == "" {
@@ -17,7 +21,8 @@ func CheckTree(arg string) error {
 	return err
 }
 
-// FindTree returns the ID of the tree that an argument names: its ID or the beginning of it.
+// FindTree returns the ID of the tree that an argument names: its ID, the beginning of it, or the ID of its
+// loop.
 func (b *Backend) FindTree(ctx context.Context, arg string) (perdure.TreeID, error) {
 	id, err := perdure.ParseTreeID(arg)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/loop"
 )
 
 // Target is the run or the loop of a gate.
@@ -36,6 +38,21 @@ type Target struct {
 func Run(id perdure.TreeID) *Target {
 	return &Target{Tree: id, Name: string(id), Resume: "perdure resume " + string(id),
 		Command: func(answer string) string { return "perdure answer " + string(id) + " " + answer }}
+}
+
+// Loop returns the loop of a name as the target.
+func Loop(id perdure.TreeID, name string) *Target {
+	return &Target{Tree: id, Name: name, Resume: "perdure loop resume " + name,
+		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + name }}
+}
+
+// of returns the run or the loop of a tree as the target.
+func of(ctx context.Context, b *env.Backend, id perdure.TreeID) (*Target, error) {
+	tree, err := b.Tree(ctx, id)
+	if err == nil && tree.Kind == perdure.KindLoop {
+		return Loop(id, loop.ID(&tree)), nil
+	}
+	return Run(id), err
 }
 
 // Flags are the flags of an answer.
@@ -79,7 +96,11 @@ func Command(e *env.Env) *cobra.Command {
 			if err != nil || id == "" {
 				return err
 			}
-			return Answer(ctx, e, b, Run(id), &f)
+			t, err := of(ctx, b, id)
+			if err != nil {
+				return err
+			}
+			return Answer(ctx, e, b, t, &f)
 		}),
 	}
 	f.Register(e, cmd)
@@ -259,9 +280,9 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target, token string) (string, erro
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("\n" + s.Bold(s.Safe(q.Title+waiting(g))) + "\n")
+	b.WriteString("\n" + s.Wrap(s.Bold(s.Safe(q.Title+waiting(g)))) + "\n")
 	if text := strings.TrimSpace(q.Text); text != "" {
-		b.WriteString("\n" + s.Safe(text) + "\n")
+		b.WriteString("\n" + s.Wrap(s.Safe(text)) + "\n")
 	}
 	if t.Note != "" {
 		b.WriteString("\n" + s.Safe(t.Note) + "\n")
@@ -275,7 +296,7 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target, token string) (string, erro
 	if q.Diff != "" {
 		b.WriteString("\n")
 		for line := range strings.Lines(q.Diff) {
-			b.WriteString(s.Diff(s.Safe(strings.TrimRight(line, "\r\n"))) + "\n")
+			b.WriteString(s.Wrap(s.Diff(s.Safe(strings.TrimRight(line, "\r\n")))) + "\n")
 		}
 	}
 	b.WriteString("\n")
@@ -284,11 +305,11 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target, token string) (string, erro
 		flag = status.TokenFlag
 	}
 	for _, o := range q.Options {
-		b.WriteString("  " + t.Command(o.Answer) + flag + "\n      " + s.Safe(o.Effect) + "\n")
+		b.WriteString("  " + t.Command(o.Answer) + flag + "\n" + s.Wrap("      "+s.Safe(o.Effect)) + "\n")
 	}
 	for _, line := range []string{status.Approver(g.Approver), Token(token)} {
 		if line != "" {
-			b.WriteString("\n" + line + "\n")
+			b.WriteString("\n" + s.Wrap(line) + "\n")
 		}
 	}
 	return b.String() + "\n", nil
@@ -328,7 +349,7 @@ func prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure
 		if g.Approver == perdure.ApproverUser {
 			continue // this terminal belongs to the user who runs the loop
 		}
-		fmt.Fprint(e.Err, "answer: ")
+		fmt.Fprint(e.Err, summary(e.Err, &g)+"answer: ")
 		for lines.Scan() {
 			answer, rest, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 			if answer == "" {
@@ -347,6 +368,26 @@ func prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure
 			fmt.Fprintf(e.Err, "%s\nanswer: ", cmp.Or(perdure.HintOf(err), err.Error()))
 		}
 	}
+}
+
+// finding recognizes the lines of a question that name a finding, with its severity.
+var finding = regexp.MustCompile(`(?m)^- \w+ \((critical|high|medium|low)\): .*$`)
+
+// maxRepeated is how many findings are repeated above the prompt.
+const maxRepeated = 3
+
+// summary repeats the title of a gate and its findings: on a small terminal the question itself has
+// scrolled away when the user is asked.
+func summary(s *env.Stream, g *perdure.Gate) string {
+	q, err := g.ParseQuestion()
+	if err != nil {
+		return ""
+	}
+	text := s.Wrap(s.Bold(s.Safe(q.Title+waiting(g)))) + "\n"
+	for _, line := range finding.FindAllString(q.Text, maxRepeated) {
+		text += s.Wrap(s.Safe(line)) + "\n"
+	}
+	return text
 }
 
 // decision returns what the user typed as the answer to a gate.

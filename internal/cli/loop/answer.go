@@ -39,9 +39,9 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 
 // target returns the loop as the target of an answer.
 func (c *commands) target(ctx context.Context, b *env.Backend, id perdure.TreeID) *gate.Target {
-	loopID := name(ctx, b, id)
-	return &gate.Target{Tree: id, Name: loopID, Resume: "perdure loop resume " + loopID, Note: c.heldOutNote(ctx, b, id),
-		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + loopID }}
+	t := gate.Loop(id, name(ctx, b, id))
+	t.Note = c.heldOutNote(ctx, b, id)
+	return t
 }
 
 // heldOutNote returns the last result of the held-out check of a loop; empty if there is none.

@@ -21,6 +21,8 @@ import (
 type followConfig struct {
 	// noWait returns at a gate instead of waiting for the answer.
 	noWait bool
+	// asks returns at a gate unless the user can be asked on the terminal.
+	asks bool
 	// since is the time of the first event to print; zero prints all.
 	since time.Time
 	// aborting reports that the command aborts the loop, which then is not a failure.
@@ -90,7 +92,8 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			progress.stop()
 		}
 		if text := c.line(&e); text != "" && !e.Time.Before(how.since) {
-			fmt.Fprintf(c.Err, "%s  %s\n", c.Err.Dim(e.Time.Local().Format(time.TimeOnly)), text)
+			line := c.Err.Dim(e.Time.Local().Format(time.TimeOnly)) + "  " + text
+			fmt.Fprintln(c.Err, c.Err.WrapBelow(line, len(time.TimeOnly)+len("  ")))
 		}
 		if leaving {
 			if done, err := gateReported(ctx, b, id); done || err != nil {
@@ -203,7 +206,7 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	if err != nil {
 		return false, err
 	}
-	leaving = how.noWait || cfg.EndsAtGates()
+	leaving = how.noWait || how.asks && ask == nil || cfg.EndsAtGates()
 	switch {
 	case leaving:
 	case ask != nil:
@@ -243,7 +246,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		return err
 	}
 	if !c.JSON {
-		c.Printf("%s\n", c.Out.Safe(summary(&l)))
+		c.Printf("%s\n", c.Out.Wrap(c.Out.Safe(summary(&l))))
 	} else if err := c.show(in, loopview.ViewDocument, false); err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ type launched struct {
 }
 
 func (c *commands) newResumeCommand() *cobra.Command {
-	var how followConfig
+	how := followConfig{asks: true}
 	var t tuning
 	weaker := false
 	cmd := &cobra.Command{
@@ -204,7 +204,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		Short: "Continue a loop that was paused, stopped or killed",
 		Long: "Continue a loop that was paused, stopped or killed; without an argument, the one that has not ended. An " +
 			"interrupted iteration is undone and repeated under its number. A paused loop that another process runs is " +
-			"resumed there. A loop that failed at its limit continues with a higher --max-iterations.\n\n" +
+			"resumed there. A loop that failed at its limit continues with a higher --max-iterations. At a gate the command " +
+			"asks on the terminal; without one it prints the gate and exits with status 6.\n\n" +
 			"The settings are read again and changes are printed. Flags, also those of `perdure loop run`, override them. " +
 			"Settings that weaken the supervision are not applied, because an agent can write the settings file: use the " +
 			"flag, or --weaker for all of them. The task and the workspace cannot change, nor, after its first run, the " +
