@@ -100,8 +100,8 @@ func TestLoopLeavesOut(t *testing.T) {
 	w := newLoopPlace(t)
 	w.sh("truncate -s 1G large")
 	said, status := w.loopWith("rm tests/a; test -e later || truncate -s 1G later", "")
-	wantSaid(t, said, status, 6, "snapshots leave out large (too large)",
-		"iteration 1: snapshots leave out later (too large)")
+	wantSaid(t, said, status, 6, "snapshots leave out large (larger than 256 MiB)",
+		"iteration 1: snapshots leave out later (larger than 256 MiB)")
 	out := w.sh("perdure loop abort --revert; perdure loop report; du -sk .perdure | cut -f 1")
 	if strings.Count(out, "snapshots leave out") != 1 || w.read("tests/a") != "pass\n" {
 		t.Errorf("the report, and how much is kept:\n%s", out)

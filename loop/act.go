@@ -112,7 +112,7 @@ func (r *run) undoInterrupted(ctx context.Context) error {
 	if !t.Working {
 		return nil
 	}
-	if err := r.takeCalls(); err != nil {
+	if err := r.takeCalls(nil); err != nil {
 		return err
 	}
 	before := cmp.Or(t.Kept, t.Before)
@@ -142,7 +142,7 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 	}
 	result, failure, cause = r.turn(ctx, w, a, prompt)
 	lost := r.afterProgram(context.WithoutCancel(ctx), "the agent", cmp.Or(r.state.Run.Kept, r.state.Run.Before))
-	err = errors.Join(lost, w.close(), r.takeCalls())
+	err = errors.Join(lost, w.close(), r.takeCalls(w.denials()))
 	r.noteLeft(result)
 	result, failure = w.measured(result, failure)
 	return recordable(w.tally.complete(result)), recordableFailure(failure), cause, err
@@ -281,6 +281,12 @@ func recalled(call *perdure.Call) *turnResult {
 	return t
 }
 
+// thenCheck continues with the check.
+func (r *run) thenCheck() (string, error) {
+	r.note(EventCheck, map[string]any{"iteration": r.state.Run.Number})
+	return stepMeasure, nil
+}
+
 // turned decides what follows a turn: the measuring, another turn, or a wait.
 func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	s := &r.state.Run
@@ -291,7 +297,7 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	}
 	if t.Failure == nil {
 		s.Failure, s.Waits = "", 0
-		return stepMeasure, nil
+		return r.thenCheck()
 	}
 	s.Failure = clip.Bytes(t.Failure.Error(), maxAgentText)
 	next := r.follows(t.Failure)
@@ -307,9 +313,10 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	switch next {
 	case moveEnd:
 		s.Exhausted = t.Failure.Kind == agent.KindIdle || t.Failure.Class() != agent.ClassCanceled && r.exhausted()
-		return stepMeasure, nil
+		return r.thenCheck()
 	case movePause:
-		r.pause("the agent cannot work here: %s", strings.TrimSuffix(s.Failure+" ("+t.Failure.Hint+")", " ()"))
+		r.pause("the agent cannot work here: %s%s", strings.TrimSuffix(s.Failure+" ("+t.Failure.Hint+")", " ()"),
+			r.missingForAgent(t.Failure))
 	case moveAgain:
 		r.retryError()
 		s.Retries++

@@ -95,7 +95,7 @@ func TestAdoptIntoATakenFolder(t *testing.T) {
 	b.ok(b.adopt())
 	first := b.tree
 	if err := b.adopt(); perdure.CodeOf(err) != perdure.CodeConflict ||
-		!strings.Contains(perdure.HintOf(err), string(first.ID)) {
+		!strings.Contains(perdure.HintOf(err), loop.ID(&first)) {
 		t.Errorf("again: %v (%s)", err, perdure.HintOf(err))
 	}
 	trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{})

@@ -176,7 +176,7 @@ func restoreSelected(ctx context.Context, r *run) (string, error) {
 	if len(done.Changes) > 0 || len(r.state.WayBack) == 0 {
 		r.state.WayBack = done.Before
 	}
-	if best.CleanCopy == nil {
+	if best.CleanCopy == nil && best.Check.Passed {
 		r.noteCleanCopy(best.Iteration)
 	}
 	return stepVerify, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/loop/regression"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -29,7 +30,11 @@ func (r *run) lookedAt(stats *workspace.Stats) {
 	for _, l := range stats.LeftOut {
 		if len(r.state.LeftOut) < maxLeftOut && !slices.Contains(r.state.LeftOut, l.Path) {
 			r.state.LeftOut = append(r.state.LeftOut, l.Path)
-			fresh = append(fresh, fmt.Sprintf("%s (%s)", l.Path, l.Why))
+			why := l.Why.String()
+			if l.Why == workspace.TooLarge {
+				why = "larger than " + human.Size(workspace.DefaultMaxFileSize)
+			}
+			fresh = append(fresh, fmt.Sprintf("%s (%s)", l.Path, why))
 		}
 	}
 	if len(fresh) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
@@ -44,7 +45,11 @@ func (r *run) follows(f *agent.Error) move {
 	if other {
 		instead = moveReassign
 	}
-	switch f.Class() {
+	class := f.Class()
+	if class == agent.ClassAgent && len(environ.Secrets(r.withheldFrom(f))) > 0 {
+		class = agent.ClassSetup // no further turn gets the key
+	}
+	switch class {
 	case agent.ClassWait:
 		if other && (s.Waits >= waitsForLimit || time.Until(f.Until) > longLimit) {
 			return moveReassign

@@ -39,6 +39,8 @@ const (
 	// EventAgentWaits reports that the agent retries a request to its provider by itself, after
 	// a wait. It is written while the turn goes on.
 	EventAgentWaits perdure.EventKind = "loop.agent_waits"
+	// EventCheck reports that the turn of an agent ended, and that the check begins.
+	EventCheck perdure.EventKind = "loop.check"
 	// EventCleanCopy reports that the check of an iteration begins in a clean copy.
 	EventCleanCopy perdure.EventKind = "loop.clean_copy"
 	// EventWithheld reports variables of the environment that agents and checks do not get.

@@ -74,6 +74,25 @@ func (r *run) missing(c *state.Check) string {
 	return text
 }
 
+// withheldFrom returns the variables of this process that an agent does not get and that the error of its
+// turn names.
+func (r *run) withheldFrom(f *agent.Error) []string {
+	withheld := environ.Withheld(os.Environ(), slices.Concat(r.cfg.Env, r.inherited()))
+	return environ.Named(withheld, f.Msg, f.Hint, f.Detail)
+}
+
+// missingForAgent returns the command that passes the variables which the failed turn of an agent misses;
+// empty if it names none. The user decides whether to type it.
+func (r *run) missingForAgent(f *agent.Error) string {
+	names := r.withheldFrom(f)
+	if len(names) == 0 {
+		return ""
+	}
+	list := strings.Join(names[:min(len(names), maxShown)], ",")
+	return fmt.Sprintf("; agents and checks do not get %[1]s: `perdure loop resume %[2]s --env %[1]s` passes it", list,
+		ID(&r.l.Tree))
+}
+
 // withMissing adds the variables that the check of the last iteration misses to the reason for
 // which the loop failed.
 func (r *run) withMissing(ctx context.Context) error {

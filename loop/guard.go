@@ -72,8 +72,9 @@ func (r *run) riskySnapshot(ctx context.Context, level risk.Level) (workspace.ID
 
 // takeCalls takes over what the journal has of calls since it was read last: after a
 // turn, or after a crash in one. What is taken twice is taken once, since the place is
-// written down with it.
-func (r *run) takeCalls() error {
+// written down with it. Calls in denied, by ID, were denied by the agent's own permissions, which the
+// journal does not know.
+func (r *run) takeCalls(denied map[string]bool) error {
 	lines, next, err := policy.ReadJournal(r.callsPath(), r.state.CallsRead)
 	if err != nil {
 		return err
@@ -89,6 +90,9 @@ func (r *run) takeCalls() error {
 		}
 		if l.Answer != "" && !policy.Allowed(l.Answer) {
 			t.Denied++
+		}
+		if l.Answer == "" && l.CallID != "" && denied[l.CallID] {
+			l.Answer = risk.Block
 		}
 		t.Calls, t.Wanted = append(t.Calls, l.Risky), append(t.Wanted, l.Wanted...)
 		if l.Pattern == "" {

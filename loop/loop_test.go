@@ -458,7 +458,7 @@ func TestTwoLoopsInAFolder(t *testing.T) {
 	b.launch()
 	_, err := b.engine.Launch(t.Context(),
 		loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted"}})
-	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), string(b.tree.ID)) {
+	if perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), loop.ID(&b.tree)) {
 		t.Errorf("a second loop: %v", err)
 	}
 }

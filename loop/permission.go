@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -111,6 +112,13 @@ func (w *watch) denied(c *agent.ToolCall, why string) {
 	}
 	u.Calls = append(u.Calls, target)
 	w.write(EventDenied, data)
+}
+
+// denials returns the IDs of the calls that the agent's own permissions denied.
+func (w *watch) denials() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.refused)
 }
 
 // permissionHint says how calls of a kind can be allowed.

@@ -136,3 +136,27 @@ func TestAgentWaits(t *testing.T) {
 		t.Fatalf("%s", show(l))
 	}
 }
+
+// TestRiskyCallDeniedByPermissions: a risky call that the agent reported, and that its own permissions then
+// denied, is recorded as denied, not as observed.
+func TestRiskyCallDeniedByPermissions(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(w *turn) error {
+		for id, line := range map[string]string{"1": "rm -rf tests", "2": "rm -rf other"} {
+			call := execute(line)
+			call.ID, call.Name, call.Status = id, "Bash", agent.ToolRunning
+			w.observe(agent.Event{Kind: agent.EventToolCall, Call: &call})
+		}
+		w.refuses("1", "rm -rf tests")
+		return w.write("tests/b", "pass")
+	})
+	b.launch(func(c *config.Config) { c.Permission = agent.PermissionEdits })
+	b.work()
+	answers := map[string]any{}
+	for _, r := range b.outcomes()[1].Risky {
+		answers[r.CallID] = string(r.Answer)
+	}
+	if want := map[string]any{"1": "block", "2": ""}; !cmp.Equal(want, answers) {
+		t.Errorf("answers %v, want %v", answers, want)
+	}
+}

@@ -103,7 +103,7 @@ func (r *run) Noise(line []byte) {
 // Left takes a message over the limit. It ends the connection if an answer is missing without it.
 func (r *run) Left(f jsonrpc.Frame) error {
 	text := fmt.Sprintf("a message of %d bytes was left out: at most %d are taken", f.Size, r.a.cfg.MaxFrameBytes)
-	r.note("a message over the limit was left out")
+	r.note(fmt.Sprintf("a message of more than %d bytes was left out", r.a.cfg.MaxFrameBytes))
 	r.emit(agent.Event{Kind: agent.EventNotice, Text: text})
 	if jsonrpc.Droppable(f.Data) {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/jsonrpc"
@@ -70,7 +71,8 @@ func (r *run) askPermission(m *jsonrpc.Message, raw json.RawMessage) {
 	ctx, stop := context.WithCancel(r.asking)
 	if !r.admit(m.ID, stop) {
 		stop()
-		r.conn.Refuse(m.ID, jsonrpc.CodeInternal, "too many requests for permission at once")
+		r.conn.Refuse(m.ID, jsonrpc.CodeInternal,
+			fmt.Sprintf("more than %d requests for permission at once", maxAsking))
 		return
 	}
 	r.asks.Go(func() {

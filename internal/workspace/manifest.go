@@ -61,6 +61,9 @@ type LeftOut struct {
 	Why  Reason
 }
 
+// DefaultMaxFileSize is the default of [Config].MaxFileSize, in bytes.
+const DefaultMaxFileSize = 256 << 20
+
 // Reason is why a path was left out.
 type Reason byte
 

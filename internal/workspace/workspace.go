@@ -34,7 +34,7 @@ type Config struct {
 	Home string
 	// Git is the git program. Zero: "git".
 	Git string
-	// MaxFileSize is the size in bytes above which a file is left out. Zero: 256 MiB.
+	// MaxFileSize is the size in bytes above which a file is left out. Zero: [DefaultMaxFileSize].
 	MaxFileSize int64
 	// MaxFiles limits the files, folders and links of a snapshot. Zero: 1,000,000.
 	MaxFiles int
@@ -54,7 +54,7 @@ func (c Config) withDefaults() Config {
 		c.Home, _ = os.UserHomeDir() // without one there is none to refuse
 	}
 	c.Git = cmp.Or(c.Git, "git")
-	c.MaxFileSize = cmp.Or(c.MaxFileSize, 256<<20)
+	c.MaxFileSize = cmp.Or(c.MaxFileSize, DefaultMaxFileSize)
 	c.MaxFiles = cmp.Or(c.MaxFiles, 1_000_000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 20<<30)
 	c.Grace = cmp.Or(c.Grace, time.Hour)

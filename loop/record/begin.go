@@ -88,8 +88,9 @@ func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
 		if place != l.Place {
 			_, where, _ = strings.Cut(place, ":")
 		}
-		_, digits, _ := strings.Cut(other, "-")
-		other = title + "-" + digits // the loop's name
+		if _, digits, _ := strings.Cut(other, "-"); title != "" {
+			other = title + "-" + digits // the loop's ID
+		}
 		return refuse(perdure.CodeConflict, "start loop",
 			"`perdure loop resume "+other+"` continues it, `perdure loop abort "+other+"` ends it",
 			"the loop %s works in %s and has not ended", other, where)

@@ -77,7 +77,8 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 	ticking.Go(func() { progress.run(ctx.Done()) })
 	defer ticking.Wait() // after stop
 	defer stop()
-	leaving := false // leave after the handlers of the gate were called
+	leaving := false  // leave after the handlers of the gate were called
+	baseline := false // its check is running
 	for e, err := range b.Events(ctx, 0, id) {
 		if err != nil {
 			return err
@@ -95,12 +96,23 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			line := c.Err.Dim(e.Time.Local().Format(time.TimeOnly)) + "  " + text
 			fmt.Fprintln(c.Err, c.Err.WrapBelow(line, len(time.TimeOnly)+len("  ")))
 		}
+		switch e.Kind {
+		case loop.EventStarted:
+			baseline = true
+		case loop.EventIteration, loop.EventPaused, perdure.EventLoopGateOpened:
+			baseline = false
+		}
+		if baseline {
+			progress.start("baseline: the check is running", e.Time)
+		}
 		if leaving {
 			if done, err := gateReported(ctx, b, id); done || err != nil {
 				return err
 			}
 		}
 		switch e.Kind {
+		case loop.EventCheck:
+			progress.start("the check is running", e.Time)
 		case loop.EventCleanCopy:
 			progress.start(inCleanCopy, time.Now())
 		case loop.EventEnded:

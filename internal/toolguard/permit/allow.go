@@ -1,7 +1,7 @@
 package permit
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-var errLong = errors.New("the command line is too long")
+var errLong = fmt.Errorf("the command line is longer than %d bytes", maxLine)
 
 // Allows reports whether rules allow a command line: the line as it is, or each of its
 // commands. A line that writes files by redirections, that sets variables or defines

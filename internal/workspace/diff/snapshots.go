@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -54,7 +55,7 @@ func side(ctx context.Context, w *workspace.Workspace, id workspace.ID, f *works
 		s.Link, s.Text, s.Size = true, []byte(f.Target), int64(len(f.Target))
 	case f.Kind != workspace.KindFile:
 	case f.Size > maxFile:
-		s.Unread = "the file is too large"
+		s.Unread = "larger than " + human.Size(maxFile)
 	default:
 		text, err := w.ReadFile(ctx, id, f.Path)
 		if s.Text = text; err != nil {

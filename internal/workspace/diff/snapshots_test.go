@@ -47,7 +47,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	got := diff.Snapshots(t.Context(), w, before, take(), []string{"z"})
 	for _, want := range []string{"--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n", "rename from moved\nrename to new\n",
-		"the content is not shown: the file is too large (nothing, then 5242880 bytes)"} {
+		"the content is not shown: larger than 4.0 MiB (nothing, then 5242880 bytes)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
