@@ -22,8 +22,10 @@ func TestWrap(t *testing.T) {
 		{"command", "perdure: `perdure loop resume make-the-tests-pass-1a2b3c4d` continues",
 			"perdure:\n`perdure loop resume make-the-tests-pass-1a2b3c4d`\ncontinues"},
 		{"long word", strings.Repeat("x", 50) + " y", strings.Repeat("x", 50) + "\ny"},
-		{"styled", "\x1b[1mthe changes are accepted, and the current\x1b[m", "\x1b[1mthe changes are accepted, and the\ncurrent\x1b[m"},
-		{"two spaces", "00:00:01  the changes are accepted, and the results", "00:00:01  the changes are accepted, and\nthe results"},
+		{"styled", "\x1b[1mthe changes are accepted, and the current\x1b[m",
+			"\x1b[1mthe changes are accepted, and the\ncurrent\x1b[m"},
+		{"two spaces", "00:00:01  the changes are accepted, and the results",
+			"00:00:01  the changes are accepted, and\nthe results"},
 		{"no space", "", ""},
 	} {
 		if got := s.Wrap(c.text); got != c.want {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/loop"
 )
@@ -370,8 +370,8 @@ func prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure
 	}
 }
 
-// finding recognizes the lines of a question that name a finding, with its severity.
-var finding = regexp.MustCompile(`(?m)^- \w+ \((critical|high|medium|low)\): .*$`)
+// findings recognizes the lines of a question that name a finding, with its severity.
+var findings = lazyregexp.New(`(?m)^- \w+ \((critical|high|medium|low)\): .*$`)
 
 // maxRepeated is how many findings are repeated above the prompt.
 const maxRepeated = 3
@@ -384,7 +384,7 @@ func summary(s *env.Stream, g *perdure.Gate) string {
 		return ""
 	}
 	text := s.Wrap(s.Bold(s.Safe(q.Title+waiting(g)))) + "\n"
-	for _, line := range finding.FindAllString(q.Text, maxRepeated) {
+	for _, line := range findings().FindAllString(q.Text, maxRepeated) {
 		text += s.Wrap(s.Safe(line)) + "\n"
 	}
 	return text

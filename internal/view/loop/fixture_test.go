@@ -60,8 +60,8 @@ func (c scene) iteration(number, quality int, change func(o *state.Outcome)) rec
 	c.Helper()
 	started, ended := when(2*number), when(2*number+1)
 	cost := 0.01 * float64(number%20)
-	diff := fmt.Sprintf("--- a/%[1]s.go\n+++ b/%[1]s.go\n@@ -1,2 +1,2 @@\n package %[1]s\n-const n = %[2]d\n+const n = %[3]d\n",
-		c.Text, number-1, number)
+	diff := fmt.Sprintf("--- a/%[1]s.go\n+++ b/%[1]s.go\n@@ -1,2 +1,2 @@\n package %[1]s\n-const n = %[2]d\n"+
+		"+const n = %[3]d\n", c.Text, number-1, number)
 	o := state.Outcome{
 		Iteration: number, Timestamp: ended, Quality: &quality,
 		Parts:  map[string]int{"validation": quality, "completeness": 50, "correctness": 100},

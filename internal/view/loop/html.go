@@ -42,8 +42,8 @@ func diffLines(text string) (list []diffLine) {
 // html writes the report as one page: no scripts, no requests, light and dark,
 // and fit for paper. html/template escapes what others wrote.
 func (s *Summary) html(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft, "diff": diffLines}).Parse(
-		pageText)
+	t, err := template.New("page").Funcs(template.FuncMap{"mark": mark, "visible": human.Visible, "left": isLeft,
+		"diff": diffLines}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
