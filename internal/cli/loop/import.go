@@ -122,7 +122,8 @@ func (c *commands) readDocument(name string) (text []byte, shown string, err err
 		err = in.Err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, name, env.NotFound("", "import loop: %s: %s", name, err)
+		return nil, name, env.NotFound("`perdure loop status LOOP --json` prints a state that can be imported; `perdure "+
+			"restore` puts a store back that was removed, with its loops", "import loop: %s: %s", name, err)
 	}
 	return nil, name, env.UsageError("", "import loop: %s: %s", name, err)
 }
