@@ -18,7 +18,7 @@ import (
 // resetDeciders repeats a check that passed with the version before of the deciding files.
 func (s *sealing) resetDeciders(ctx context.Context, clean *outcome) error {
 	d := s.c.Deciders
-	if d == nil || len(d.Put)+len(d.Drop) == 0 || s.v.State != Passed && s.v.State != Partly {
+	if d == nil || len(d.Put)+len(d.Drop) == 0 || !s.c.Now.Passed || s.v.State != Passed && s.v.State != Partly {
 		return nil
 	}
 	with, err := s.run(ctx, s.c.Of, clean.Report, func(at *Place) error { return s.lay(ctx, at, d.Put, d.Drop) },
