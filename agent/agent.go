@@ -41,6 +41,13 @@ type Hooked interface {
 	Hooked() bool
 }
 
+// HookChecker is implemented by agents whose settings can switch their hooks off.
+type HookChecker interface {
+	// HooksOff returns why the agent runs no hooks in a folder, with the variables that inherit names,
+	// for users; empty if it runs them.
+	HooksOff(dir string, inherit []string) string
+}
+
 // Inheriting is implemented by agents that get variables of this process in addition to those
 // that all agents get: the settings and keys of their vendor.
 type Inheriting interface {

@@ -190,7 +190,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err := e.available(&cfg); err != nil {
 		return perdure.Tree{}, err
 	}
-	if err := errors.Join(e.checkPrices(&cfg), e.checkCounts(&cfg)); err != nil {
+	if err := errors.Join(e.checkPrices(&cfg), e.checkCounts(&cfg), e.checkHooks(&cfg)); err != nil {
 		return perdure.Tree{}, err
 	}
 	place, err := e.place(&cfg)

@@ -45,10 +45,14 @@ type scripted struct {
 	model   string // the configured model
 	// addresses, if set, returns what a meter needs.
 	addresses func() (map[string]string, error)
+	off       string // why its hooks are switched off
 }
 
 // counted is a scripted agent whose requests can be counted.
 type counted struct{ *scripted }
+
+// HooksOff returns why the agent runs no hooks.
+func (c counted) HooksOff(string, []string) string { return c.off }
 
 // Endpoints returns the addresses of the agent.
 func (c counted) Endpoints(string, []string) (map[string]string, error) { return c.addresses() }

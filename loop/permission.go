@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/permit"
 	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -37,6 +38,34 @@ func (r *run) commands() []agent.CommandRule {
 
 // permission returns what the loop's agents may do without asking.
 func (r *run) permission() agent.Permission { return cmp.Or(r.cfg.Permission, r.e.cfg.Permission) }
+
+// checkHooks returns an error if an agent may run all calls and its hooks, which refuse destructive
+// ones, are switched off. An agent that asks over its protocol needs none.
+func (e *Engine) checkHooks(cfg *config.Config) error {
+	if cmp.Or(cfg.Permission, e.cfg.Permission) != agent.PermissionAll || len(e.cfg.Hook) == 0 || cfg.Plain {
+		return nil
+	}
+	for i, name := range cfg.Agents() {
+		a, err := e.cfg.Agents.Agent(e.agentSpec(cfg, i))
+		if err != nil { // it is not there, which is no reason to refuse the others
+			continue
+		}
+		if seen, ok := a.(agent.Watcher); ok && seen.Sight() == agent.SightNative {
+			continue
+		}
+		h, ok := a.(agent.HookChecker)
+		if !ok {
+			continue
+		}
+		if why := h.HooksOff(cfg.Workspace, cfg.Env); why != "" {
+			return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop",
+				Msg: fmt.Sprintf("permission all: the hooks of agent %q, which refuse destructive calls, are switched off: %s",
+					name, why),
+				Hint: "switch them on, or use --permission edits"}
+		}
+	}
+	return nil
+}
 
 // permits reports whether the permission allows a call for which an agent asks.
 func (r *run) permits(c *agent.ToolCall) bool {

@@ -160,3 +160,23 @@ func TestRiskyCallDeniedByPermissions(t *testing.T) {
 		t.Errorf("answers %v, want %v", answers, want)
 	}
 }
+
+// TestHooksSwitchedOff: a loop that may run all calls is refused if the hooks of its agent are switched
+// off, with the reason.
+func TestHooksSwitchedOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.restart(loop.EngineConfig{Hook: []string{"perdure", "hook"}})
+	b.agent.addresses = func() (map[string]string, error) { return nil, nil }
+	b.agent.off = "disableAllHooks is set in settings.json"
+	cfg := config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted", Permission: agent.PermissionAll}
+	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: cfg})
+	if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), "disableAllHooks is set") ||
+		!strings.Contains(perdure.HintOf(err), "--permission edits") {
+		t.Errorf("launched: %v", err)
+	}
+	cfg.Permission = agent.PermissionEdits
+	if _, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: cfg}); err != nil {
+		t.Error(err)
+	}
+}

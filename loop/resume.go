@@ -59,6 +59,11 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	if err := e.keepHeldOut(&next, &old); err != nil {
 		return record.Resumed{}, err
 	}
+	if next.Permission != old.Permission || !slices.Equal(old.Agents(), next.Agents()) {
+		if err := e.checkHooks(&next); err != nil {
+			return record.Resumed{}, err
+		}
+	}
 	c, err := reconfiguration(&row, &old, &next)
 	if err != nil {
 		return record.Resumed{}, err

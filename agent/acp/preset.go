@@ -58,7 +58,6 @@ func Presets() []Preset {
 		},
 		{
 			Name: "codex", Command: []string{"codex-acp"}, Env: []string{"NO_BROWSER=1"}, Sight: agent.SightObserved,
-			Hooks: true,
 			Modes: map[agent.Permission]string{agent.PermissionRead: "read-only", agent.PermissionEdits: "workspace-write",
 				agent.PermissionAll: "agent-full-access"},
 			Asks: "only when the model wants to leave the sandbox; calls that a hook of its own blocks are not shown at all",

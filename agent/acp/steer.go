@@ -35,7 +35,7 @@ func (p *Preset) steer(turn *agent.Turn, env []string) (*steering, error) {
 	case "claude":
 		s.steerClaude(hook, turn.Endpoints)
 	case "codex":
-		err = s.steerCodex(hook, turn.Endpoints, env)
+		err = s.steerCodex(turn.Endpoints, env)
 	case "gemini":
 		s.env = endpoint.GeminiVariables(turn.Endpoints)
 	case nameOpencode:
@@ -75,13 +75,9 @@ func groups(name string, hook []string) map[string]any {
 	return all
 }
 
-// steerCodex sets settings of the adapter's sessions.
-func (s *steering) steerCodex(hook []string, to map[string]string, env []string) error {
-	more := map[string]any{}
-	if hook != nil {
-		more["hooks"] = groups("codex", hook)
-	}
-	config, err := endpoint.CodexConfig(valueOf(env, endpoint.VarCodexConfig), to, more)
+// steerCodex sets settings of the adapter's sessions. It runs no hooks that the user has not trusted.
+func (s *steering) steerCodex(to map[string]string, env []string) error {
+	config, err := endpoint.CodexConfig(valueOf(env, endpoint.VarCodexConfig), to, nil)
 	s.env = []string{endpoint.VarCodexConfig + "=" + config}
 	return err
 }
@@ -133,4 +129,16 @@ func (a *Agent) Hooked() bool { return a.preset.Hooks }
 func (a *Agent) Endpoints(dir string, inherit []string) (map[string]string, error) {
 	return endpoint.Of(a.cfg.Preset, endpoint.Place{Dir: dir, Env: a.environment(&agent.Turn{Inherit: inherit}),
 		Args: a.cfg.Command[1:], Model: a.cfg.Model})
+}
+
+// HooksOff returns why the preset runs no hooks; see [agent.HookChecker].
+func (a *Agent) HooksOff(dir string, inherit []string) string {
+	p := endpoint.Place{Dir: dir, Env: a.environment(&agent.Turn{Inherit: inherit}), Args: a.cfg.Command[1:]}
+	if why := endpoint.HooksOff(a.cfg.Preset, p); why != "" || a.cfg.Preset != "codex" {
+		return why
+	}
+	if !endpoint.TrustsHook(p, agenthook.Mark) {
+		return "the adapter of Codex runs only hooks that you installed and trusted: `perdure install codex` does both"
+	}
+	return ""
 }

@@ -237,6 +237,12 @@ func (a *Agent) Endpoints(dir string, inherit []string) (map[string]string, erro
 	return endpoint.Of(a.cfg.Preset, endpoint.Place{Dir: dir, Env: env, Args: a.cfg.Args, Model: a.cfg.Model})
 }
 
+// HooksOff returns why the preset runs no hooks; see [agent.HookChecker].
+func (a *Agent) HooksOff(dir string, inherit []string) string {
+	env := a.environment(&agent.Turn{Inherit: inherit}, nil)
+	return endpoint.HooksOff(a.cfg.Preset, endpoint.Place{Dir: dir, Env: env, Args: a.cfg.Args})
+}
+
 // name is the name of the program in errors, without arguments, which may contain secrets.
 func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }
 

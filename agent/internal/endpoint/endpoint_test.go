@@ -128,3 +128,39 @@ func TestOtherAddresses(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestHooksOff: settings that switch hooks off are found at each level.
+func TestHooksOff(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		agent, file, text, arg, want string
+	}{
+		{"claude", "home/.claude/settings.json", `{"disableAllHooks":true}`, "", "disableAllHooks"},
+		{"claude", "work/.claude/settings.json", `{"disableAllHooks":true}`, "", "disableAllHooks"},
+		{"claude", "work/.claude/settings.local.json", `{"disableAllHooks":true}`, "", "disableAllHooks"},
+		{"claude", "home/.claude/settings.json", `{"disableAllHooks":false}`, "", ""},
+		{"claude", "none", "", "--bare", "--bare"},
+		{"codex", "home/.codex/config.toml", "[features]\nhooks = false\n", "", "features.hooks"},
+		{"codex", "home/.codex/config.toml", "[features]\nhooks = true\n", "", ""},
+		{"codex", "none", "", "features.hooks=false", "features.hooks"},
+		{"gemini", "home/.gemini/settings.json", `{"hooksConfig":{"enabled":false}}`, "", "hooksConfig.enabled"},
+		{"gemini", "work/.gemini/settings.json", `{"hooksConfig":{"enabled":false}}`, "", "hooksConfig.enabled"},
+		{"gemini", "home/.gemini/settings.json", `{"hooksConfig":{"enabled":true}}`, "", ""},
+		{"opencode", "none", "", "--pure", "--pure"},
+		{"opencode", "none", "", "", ""},
+	} {
+		root := t.TempDir()
+		file := filepath.Join(root, tt.file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := endpoint.HooksOff(tt.agent, endpoint.Place{Dir: filepath.Join(root, "work"),
+			Env: []string{"HOME=" + filepath.Join(root, "home")}, Args: []string{tt.arg}})
+		if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s %s %s: %q", tt.agent, tt.file, tt.arg, got)
+		}
+	}
+}
