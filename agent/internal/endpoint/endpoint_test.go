@@ -145,7 +145,8 @@ func TestHooksOff(t *testing.T) {
 		{"codex", "none", "", "features.hooks=false", "features.hooks"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig":{"enabled":false}}`, "", "hooksConfig.enabled"},
 		{"gemini", "work/.gemini/settings.json", `{"hooksConfig":{"enabled":false}}`, "", "hooksConfig.enabled"},
-		{"gemini", "home/.gemini/settings.json", `{"hooksConfig":{"enabled":true}}`, "", ""},
+		{"gemini", "home/.gemini/settings.json", `{"hooksConfig":{"enabled":true}}`, "", "install gemini"},
+		{"gemini", "work/.gemini/settings.json", `{"x":"perdure: the hook refused this call, or failed"}`, "", ""},
 		{"opencode", "none", "", "--pure", "--pure"},
 		{"opencode", "none", "", "", ""},
 	} {

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/perdure/perdure/internal/agenthook"
 )
 
 // HooksOff returns why an agent runs no hooks, for users; empty if nothing in its settings and options
@@ -83,7 +85,9 @@ func TrustsHook(p Place, mark string) bool {
 	return err == nil && bytes.Contains(text, []byte(mark)) && bytes.Contains(text, []byte("trusted_hash"))
 }
 
+// geminiHooksOff also asks for an installed hook: Gemini CLI ran none from settings of a turn.
 func geminiHooksOff(p Place) string {
+	installed := false
 	system := cmp.Or(p.value("GEMINI_CLI_SYSTEM_SETTINGS_PATH"), "/etc/gemini-cli/settings.json")
 	for _, file := range []string{system, filepath.Join(p.folder("GEMINI_CLI_HOME", ""), ".gemini", "settings.json"),
 		filepath.Join(p.Dir, ".gemini", "settings.json")} {
@@ -95,9 +99,14 @@ func geminiHooksOff(p Place) string {
 		if err := readJSON(file, &s); err != nil {
 			return err.Error()
 		}
+		text, err := os.ReadFile(file)
+		installed = installed || err == nil && bytes.Contains(text, []byte(agenthook.Mark))
 		if s.Hooks.Enabled != nil && !*s.Hooks.Enabled {
 			return "hooksConfig.enabled is false in " + file
 		}
+	}
+	if !installed {
+		return "none is installed; `perdure install gemini` does"
 	}
 	return ""
 }
