@@ -104,7 +104,7 @@ func newAgentLoop(t *testing.T, a *realAgent) *session {
 		writeText(t, filepath.Join(s.dir, name), text)
 	}
 	s.run(t, "git", "init", "-q")
-	for _, name := range []string{} {
+	for _, name := range []string{"claude-code", "codex"} {
 		t.Logf("%s", s.run(t, own, "install", name))
 	}
 	for name, text := range a.files(s.home, server.URL, s.dir) {
