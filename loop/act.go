@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -192,7 +193,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 		defer cancel()
 	}
 	began := time.Now()
-	result, err := a.Run(limited, &agent.Turn{
+	result, err := a.Run(sandbox.With(limited, r.hiding.sandbox), &agent.Turn{
 		Prompt: prompt, Dir: r.files.Root(), Inherit: r.cfg.Env, IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
 		Commands: r.commands(),
 		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(),

@@ -138,7 +138,7 @@ func (r *run) scratch() (string, error) {
 // loop.env, and no key of a vendor.
 func (r *run) runner() (*metric.Runner, error) {
 	temp, err := r.scratch()
-	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Hold: r.e.cfg.Hold,
+	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Hold: r.e.cfg.Hold, Sandbox: r.hiding.sandbox,
 		Env: r.checkEnv(environ.Base(os.Environ(), r.cfg.Env))}, err
 }
 

@@ -148,13 +148,15 @@ func (r *run) checkHeldOut(ctx context.Context, iteration int, of workspace.ID, 
 		return known, err
 	}
 	began := time.Now()
-	result := &heldout.Result{Iteration: iteration, Snapshot: of, State: heldout.NotRun, Exit: -1}
+	result := &heldout.Result{Iteration: iteration, Snapshot: of, State: heldout.NotRun, Exit: -1,
+		Exposed: r.hiding.exposed}
 	if err := r.runHeldOut(ctx, book, result, seen); err != nil {
 		return nil, err
 	}
 	result.TookMS, result.At = time.Since(began).Milliseconds(), began.UTC()
-	failpoint.Hit("heldout.checked")
-	return result, book.Write(result)
+	err = book.Write(result)
+	failpoint.Hit("heldout.written")
+	return result, err
 }
 
 // runHeldOut runs the check in a copy and fills in the result.
@@ -370,6 +372,10 @@ func (r *run) noteHeldOut(ctx context.Context, check *state.Check) error {
 	}
 	if _, err = r.checkHeldOut(ctx, 0, r.trusted(), check); err != nil {
 		return err
+	}
+	if r.hiding.exposed != "" {
+		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "held_out",
+			"message": "the files of the held-out check are not hidden from the agent: " + r.hiding.exposed})
 	}
 	if book.Check.IsExposed() {
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "held_out",

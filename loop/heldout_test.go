@@ -141,6 +141,30 @@ func TestHeldOutGap(t *testing.T) {
 	b.sound()
 }
 
+// TestHeldOutHidden: code of the agent that the check runs in the workspace, as the agent itself, finds
+// neither the held-out check nor its results.
+func TestHeldOutHidden(t *testing.T) {
+	t.Parallel()
+	b := newHeldBench(t, write("x", "1"))
+	b.put("where", b.outside+"\n"+b.kept)
+	b.launch(b.command, func(c *config.Config) {
+		c.MaxIterations, c.Until = 1, "ls $(head -1 where) > found; grep -rs 4711 $(cat where) > found2; "+checkTAP
+	})
+	if l := b.work(); l.Status != record.Failed {
+		t.Fatalf("%s at %s: %s", l.Status, l.Step, b.reason())
+	}
+	r := b.results()[1]
+	if r == nil || r.State != heldout.Failed || r.Tests != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if r.Exposed != "" {
+		t.Skip("nothing is hidden here: ", r.Exposed)
+	}
+	if got := b.read("found") + b.read("found2"); got != "" {
+		t.Errorf("found: %s", got)
+	}
+}
+
 // TestHeldOutAccepted: a person can accept what the held-out check does not confirm; a gap within the
 // limit needs none; a check that cannot be run never counts as passed.
 func TestHeldOutAccepted(t *testing.T) {

@@ -82,6 +82,7 @@ type run struct {
 	uncopied bool
 	// checkFiles are the files that the check writes; never nil.
 	checkFiles *checkfile.Files
+	hiding     confinement
 	hooks      *hook.Runner
 	log        *hook.Log
 
@@ -208,6 +209,7 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 		return nil, err
 	}
 	r.openFiles()
+	r.hiding = r.confine(ctx)
 	if err := r.excludeCheckFiles(ctx); err != nil {
 		return nil, err
 	}

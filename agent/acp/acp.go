@@ -41,6 +41,7 @@ import (
 	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/model"
 )
 
@@ -283,7 +284,7 @@ func (a *Agent) startProcess(ctx context.Context, r *run) (*peer, error) {
 		Path: a.cfg.Command[0], Args: args, Dir: turn.Dir,
 		Env:   append(env, r.steering.env...),
 		Stdin: inR, Stdout: outW, Stderr: r.stderr,
-		Hold: turn.Hold, Grace: a.cfg.Grace,
+		Hold: turn.Hold, Grace: a.cfg.Grace, Sandbox: sandbox.Of(ctx),
 	})
 	_ = inR.Close()
 	_ = outW.Close()

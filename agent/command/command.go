@@ -36,6 +36,7 @@ import (
 	"github.com/perdure/perdure/agent/internal/endpoint"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/model"
 )
 
@@ -271,7 +272,7 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 	err = r.execute(child, guard.Config{
 		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: append(a.environment(turn, in.env), in.hookEnv...),
 		Stdin: in.stdin(), Stdout: &r.stdout, Stderr: &r.stderr,
-		Hold: turn.Hold, Grace: a.cfg.Grace,
+		Hold: turn.Hold, Grace: a.cfg.Grace, Sandbox: sandbox.Of(ctx),
 	})
 	a.cfg.Logger.Debug("agent ended", "duration_ms", time.Since(start).Milliseconds())
 	return r.finish(ctx, child, err)

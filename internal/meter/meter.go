@@ -69,6 +69,7 @@ type Meter struct {
 	server    *http.Server
 	transport *http.Transport // nil if it is the caller's
 	served    chan struct{}
+	doors     sync.WaitGroup // further listeners
 
 	observing sync.Mutex // held while Observe is called
 
@@ -150,6 +151,15 @@ func listen(address string) (net.Listener, error) {
 	return listener, nil
 }
 
+// Serve accepts connections at a further listener, until Close. Its address is that of the meter, in
+// another network.
+func (m *Meter) Serve(listener net.Listener) {
+	m.doors.Go(func() { _ = m.server.Serve(listener) })
+}
+
+// Address returns the address at which the meter listens.
+func (m *Meter) Address() string { return m.host }
+
 // URL returns the address for the requests of a provider. It contains the token.
 func (m *Meter) URL(p Provider) string {
 	return "http://" + m.host + "/" + m.token + "/" + string(p) + m.suffix(p)
@@ -167,6 +177,7 @@ func (m *Meter) Close() error {
 	m.mu.Unlock()
 	err := m.server.Close()
 	<-m.served
+	m.doors.Wait()
 	m.open.Wait()
 	if m.transport != nil {
 		m.transport.CloseIdleConnections()

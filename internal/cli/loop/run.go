@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/process/caller"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -156,11 +157,15 @@ func (c *commands) configure(cmd *cobra.Command, f *runFlags, set *config.Config
 	return raw, nil
 }
 
-// heldOut returns a held-out check that is the path of a file or a folder as an absolute path.
+// heldOut returns a held-out check that is the path of a file or a folder as an absolute path. It hides
+// it in the arguments of this process.
 func (c *commands) heldOut(text string) string {
 	if text == "" {
 		return ""
 	}
+	given := text
+	text = strings.Clone(text)
+	caller.HideArgument(given)
 	name := c.Path(text)
 	info, err := os.Stat(name)
 	switch {

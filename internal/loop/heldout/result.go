@@ -44,7 +44,10 @@ type Result struct {
 	Output string `json:"output,omitempty"`
 	// Open is why the check ran without a sandbox: code of the agent that it runs could then leave
 	// what it reads for the agent.
-	Open   string    `json:"without_sandbox,omitempty"`
+	Open string `json:"without_sandbox,omitempty"`
+	// Exposed is why the files of the check are not hidden from the agent; empty if they are.
+	Exposed string `json:"not_hidden,omitempty"`
+
 	TookMS int64     `json:"took_ms"`
 	At     time.Time `json:"timestamp"`
 }

@@ -19,6 +19,12 @@ func (c *Config) make() error {
 		if err := raiseLoopback(); err != nil {
 			return &Error{Op: "start loopback interface", Err: err, Refused: refusal(err)}
 		}
+		if err := c.Door.open(); err != nil {
+			return &Error{Op: "open door to the network", Err: err}
+		}
+	}
+	if c.Open {
+		return c.makeOpen()
 	}
 	if c.OwnProcesses {
 		// Namespaces in this one would give capabilities again, over copies of the mounts. Where

@@ -20,7 +20,10 @@
 // Package guard starts programs in a sandbox; see the field Sandbox of its Config.
 package sandbox
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // Config describes what a program in a sandbox can reach. All paths are absolute.
 type Config struct {
@@ -46,6 +49,27 @@ type Config struct {
 	Confine *Confine `json:"confine,omitempty"`
 	// Temp is an existing folder for the content of the private /tmp and /var/tmp.
 	Temp string `json:"temp"`
+	// Open is set if the program keeps the file system and the devices as they are, except for Hidden,
+	// which can be files too, and Replaced. Writable, Temp and Confine have no meaning then.
+	Open bool `json:"open,omitempty"`
+	// Replaced are files and folders that the program has instead of others. Both exist.
+	Replaced []Replacement `json:"replaced,omitempty"`
+	// Door, if set, is what a program without the network of the machine can reach.
+	Door *Door `json:"door,omitempty"`
+}
+
+// Replacement puts By in the place of Path.
+type Replacement struct {
+	Path string `json:"path"`
+	By   string `json:"by"`
+}
+
+// Door is an address of the loopback interface of the program at which another process accepts
+// connections: the listener is sent to the Unix socket Socket when the sandbox is made; see
+// [ReceiveListener].
+type Door struct {
+	Address string `json:"address"`
+	Socket  string `json:"socket"`
 }
 
 // Confine describes what a program can do that is confined by Landlock and by a filter of
@@ -68,6 +92,22 @@ type Program struct {
 	Env  []string `json:"env"`
 	// Dir is the working folder.
 	Dir string `json:"dir"`
+}
+
+type configKey struct{}
+
+// With returns a context for the start of a program in a sandbox, by a package that starts it.
+func With(ctx context.Context, cfg *Config) context.Context {
+	if cfg == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, configKey{}, cfg)
+}
+
+// Of returns the configuration of [With]; nil without one.
+func Of(ctx context.Context) *Config {
+	cfg, _ := ctx.Value(configKey{}).(*Config)
+	return cfg
 }
 
 // Layers of a sandbox, each of which confines the program by itself. The user, mount, network,

@@ -367,3 +367,75 @@ func TestUmask(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 }
+
+// TestOpen: an open sandbox hides and replaces files, also for root, and changes nothing else.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	at := func(name string) string { return filepath.Join(b.dir, name) }
+	for name, text := range map[string]string{"secret/deep/x": "hidden", "secret/kept/y": "kept", "one": "hidden",
+		"old/z": "hidden", "new/z": "new", "rest": "rest"} {
+		b.ok(errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o700), os.WriteFile(at(name), []byte(text), 0o600)))
+	}
+	b.cfg = sandbox.Config{Open: true, Network: true, Hidden: []string{at("secret"), at("one"), at("none")},
+		Readable: []string{at("secret/kept")}, Replaced: []sandbox.Replacement{{Path: at("old"), By: at("new")}}}
+	out, err := b.try("cd ../..; cat secret/deep/x one; cat secret/kept/y old/z rest; echo more > rest2; " +
+		"echo in > old/w; echo no > secret/n; umount secret; mount --bind / old; find . -type f -exec cat {} + | grep -c hidden")
+	if !strings.Contains(out, "keptnewrest") || strings.Contains(out, "hidden") || !strings.HasSuffix(out, "\n0\n") ||
+		!strings.Contains(out, "Read-only file system") {
+		t.Errorf("%s, %v", out, err)
+	}
+	for name, want := range map[string]string{"rest2": "more\n", "new/w": "in\n", "secret/deep/x": "hidden",
+		"one": "hidden"} {
+		if got, err := os.ReadFile(at(name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	// A process of the program can neither enter the mounts of others nor read their files.
+	out, _ = b.try(fmt.Sprintf("cat /proc/%d/root%s; nsenter -t %[1]d -m true; unshare -Urm cat %[2]s",
+		os.Getpid(), at("secret/deep/x")))
+	if strings.Contains(out, "hidden") {
+		t.Errorf("it is reached: %s", out)
+	}
+}
+
+// TestDoor: the only address that a program without network reaches is the door, which another process
+// serves.
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	outside, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	b.ok(err)
+	defer outside.Close()
+	socket := filepath.Join(b.dir, "s")
+	local, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	b.ok(err)
+	defer local.Close()
+	go func() {
+		conn, err := local.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		door, err := sandbox.ReceiveListener(conn)
+		if err != nil {
+			return
+		}
+		defer door.Close()
+		one, err := door.Accept()
+		if err == nil {
+			_ = one.Close()
+		}
+	}()
+	const address = "127.0.0.1:4321"
+	for _, c := range []struct {
+		address string
+		door    *sandbox.Door
+		want    string
+	}{{outside.Addr().String(), nil, "refused"}, {address, &sandbox.Door{Address: address, Socket: socket}, "connected"}} {
+		b.cfg = sandbox.Config{Open: true, Door: c.door}
+		if out := b.act("dial", "tcp", c.address); !strings.Contains(out, c.want) {
+			t.Errorf("%s: %s", c.address, out)
+		}
+	}
+}

@@ -19,8 +19,6 @@ type HeldOut struct {
 	Missing bool `json:"missing,omitempty"`
 	// Results are the results in the order of the iterations; 0 is the baseline.
 	Results []*heldout.Result `json:"iterations"`
-	// Hidden says whether the files of the check are hidden from agents; empty if that is not known.
-	Hidden string `json:"hidden,omitempty"`
 }
 
 // NewHeldOut returns a check with its results by iteration.
@@ -74,6 +72,9 @@ func (h *HeldOut) Text() string {
 		text := fmt.Sprintf("%s: %s (limit %.0f)", where, oneLine(r.Text(), maxText), h.Limit)
 		if r.Open != "" {
 			text += "; without a sandbox, so that code of the agent can leave what it reads there: " + oneLine(r.Open, maxText)
+		}
+		if r.Exposed != "" {
+			text += "; its files are not hidden from the agent: " + oneLine(r.Exposed, maxText)
 		}
 		return text
 	}
