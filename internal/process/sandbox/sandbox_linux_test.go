@@ -380,7 +380,8 @@ func TestOpen(t *testing.T) {
 	b.cfg = sandbox.Config{Open: true, Network: true, Hidden: []string{at("secret"), at("one"), at("none")},
 		Readable: []string{at("secret/kept")}, Replaced: []sandbox.Replacement{{Path: at("old"), By: at("new")}}}
 	out, err := b.try("cd ../..; cat secret/deep/x one; cat secret/kept/y old/z rest; echo more > rest2; " +
-		"echo in > old/w; echo no > secret/n; umount secret; mount --bind / old; find . -type f -exec cat {} + | grep -c hidden")
+		"echo in > old/w; echo no > secret/n; umount secret; mount --bind / old; " +
+		"find . -type f -exec cat {} + | grep -c hidden")
 	if !strings.Contains(out, "keptnewrest") || strings.Contains(out, "hidden") || !strings.HasSuffix(out, "\n0\n") ||
 		!strings.Contains(out, "Read-only file system") {
 		t.Errorf("%s, %v", out, err)
