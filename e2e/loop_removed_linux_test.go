@@ -47,6 +47,20 @@ func TestLoopStoreRemoved(t *testing.T) {
 	}
 }
 
+// TestLoopInPlaceOfRemovedProject: a project in the folder of one that was removed starts as any other, and
+// its copies are its own.
+func TestLoopInPlaceOfRemovedProject(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	for _, removes := range []string{"", "rm -rf .perdure; "} {
+		said, status := w.loopWith(removes+"echo pass > tests/b", "")
+		wantSaid(t, said, status, 0, "completed: the check passes after iteration 1")
+		check := w.read("check.sh")
+		w.sh(`d=$PWD; cd /; rm -rf "$d"; mkdir -p "$d/tests"; echo fail > "$d/tests/b"; echo pass > "$d/tests/a"`)
+		w.write("check.sh", check)
+	}
+}
+
 // wantRefusedOrKept returns what the agent's other commands ended with. The test fails unless each was
 // refused (7) or came after the store was put back (0), which may happen within the agent's turn: then
 // what it wrote is kept.

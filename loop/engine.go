@@ -127,6 +127,9 @@ type Engine struct {
 	texts   func() (reinforce.Templates, error) // of reminders
 	records *record.Records
 	tokens  tokens
+	// copies is done when the copy of the store was begun: beginning it puts copies of another store
+	// aside, which was in the same place.
+	copies sync.Once
 }
 
 // New checks the configuration and returns an engine, which does not keep ctx: it only ends

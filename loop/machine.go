@@ -208,6 +208,7 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	if _, err := r.checkStore(ctx); err != nil {
 		return nil, err
 	}
+	e.copies.Do(func() { r.keepCopies(ctx) })
 	r.openFiles()
 	r.hiding = r.confine(ctx)
 	if err := r.excludeCheckFiles(ctx); err != nil {
