@@ -187,7 +187,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 		return perdure.Tree{}, err
 	}
 	if cfg.GateTimeout < 0 { // stored ones stand for no limit
-		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop",
+		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop",
 			Msg: fmt.Sprintf("gate_timeout is %s, must be 0 (no limit) or longer", cfg.GateTimeout)}
 	}
 	if err := e.available(&cfg); err != nil {

@@ -74,7 +74,7 @@ func CheckHeldOut(cfg *config.Config) error {
 }
 
 func refuseHeldOut(err error) error {
-	return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error(),
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop", Msg: err.Error(),
 		Hint: "--held-out takes a folder or a command outside of the workspace, such as /home/me/held-out/check.sh"}
 }
 

@@ -58,7 +58,7 @@ func (e *Engine) checkHooks(cfg *config.Config) error {
 			continue
 		}
 		if why := h.HooksOff(cfg.Workspace, cfg.Env); why != "" {
-			return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop",
+			return &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop",
 				Msg: fmt.Sprintf("permission all: the hooks of agent %q, which refuse destructive calls, are switched off: %s",
 					name, why),
 				Hint: "switch them on, or use --permission edits"}

@@ -107,11 +107,11 @@ func (e *Engine) checkPrices(cfg *config.Config) error {
 			continue
 		}
 		if _, known := e.price(name, model, agent.Usage{InputTokens: 1}); !known {
-			hint := "use --budget-tokens"
-			if !strings.HasPrefix(name, "exec:") { // a program has no model
-				hint += ", or name a model with a price by --model"
+			hint := "use --budget-tokens, or name a model with a price by --model"
+			if strings.HasPrefix(name, "exec:") { // a program has no model, and its requests are not seen
+				hint = "use --budget-tokens with --meter or --budget-unmetered"
 			}
-			return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: "budget_usd: " + unpriced(name, model),
+			return &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop", Msg: "budget_usd: " + unpriced(name, model),
 				Hint: hint}
 		}
 	}
@@ -134,7 +134,7 @@ func (e *Engine) checkCounts(cfg *config.Config) error {
 			continue
 		}
 		if _, err := m.Endpoints(cfg.Workspace, cfg.Env); err != nil {
-			return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop",
+			return &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop",
 				Msg: fmt.Sprintf("the budget cannot be kept with agent %q: %s", name, err),
 				Hint: "--budget-unmetered counts only what the agent reports; --meter counts the requests to the addresses " +
 					"in ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL, for an agent that uses them"}

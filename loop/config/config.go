@@ -216,7 +216,7 @@ type Config struct {
 func Parse(raw json.RawMessage) (Config, error) {
 	var c Config
 	if err := jsontree.Decode(raw, &c, jsontree.Options{}); err != nil {
-		bad := &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error()}
+		bad := &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop", Msg: err.Error()}
 		if e, ok := errors.AsType[*jsontree.Error](err); ok {
 			bad.Hint = e.Hint
 		}
@@ -224,7 +224,7 @@ func Parse(raw json.RawMessage) (Config, error) {
 	}
 	c = c.WithDefaults()
 	if err := c.validate(); err != nil {
-		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	return c, nil
 }
