@@ -51,6 +51,15 @@ func (tx *WriteTx) TreeKey(ctx context.Context, id TreeID) (int64, error) {
 	return treeKey(ctx, tx, id)
 }
 
+// TreeState returns the state of a tree, by its key, with what the transaction has changed.
+func (tx *WriteTx) TreeState(ctx context.Context, key int64) (State, error) {
+	stat, err := tx.b.stat(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	return treeStateOf(stat.state, stat.partial), nil
+}
+
 // NextID returns a number for a row of another package. It is larger than all earlier ones
 // in the store; rows of other kinds use numbers of the same sequence.
 func (tx *WriteTx) NextID() int64 {

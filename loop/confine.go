@@ -32,21 +32,28 @@ func (r *run) confine(ctx context.Context) confinement {
 	if err != nil {
 		return confinement{exposed: err.Error()}
 	}
-	cfg := &sandbox.Config{Open: true, Network: true, Hidden: r.heldOutPlaces(book)}
+	places, left := r.heldOutPlaces(book)
+	cfg := &sandbox.Config{Open: true, Network: true, Hidden: places}
 	if err := r.tryConfinement(ctx, cfg); err != nil {
 		return confinement{exposed: err.Error()}
 	}
-	return confinement{sandbox: cfg}
+	c := confinement{sandbox: cfg}
+	if len(left) > 0 {
+		c.exposed = "the completion command or an agent uses " + strings.Join(left, ", ")
+	}
+	return c
 }
 
-// heldOutPlaces returns the files and folders of a held-out check.
-func (r *run) heldOutPlaces(book *heldout.Book) []string {
-	all := []string{r.e.cfg.HeldOut}
+// heldOutPlaces returns the files and folders of a held-out check to hide, and the folders left out
+// because the completion command or an agent uses them too.
+func (r *run) heldOutPlaces(book *heldout.Book) (all, left []string) {
+	all = []string{r.e.cfg.HeldOut}
 	if dir, err := heldOutTemp(); err == nil {
 		all = append(all, dir)
 	}
 	for _, name := range book.Check.Places(r.files.Root()) {
 		if uses(r.cfg.Until+" "+strings.Join(r.cfg.Agents(), " "), name) {
+			left = append(left, name)
 			continue
 		}
 		all = append(all, name)
@@ -56,11 +63,17 @@ func (r *run) heldOutPlaces(book *heldout.Book) []string {
 			all = append(all, name)
 		}
 	}
-	return append(all, argumentsOf(book)...)
+	return append(all, argumentsOf(book)...), left
 }
 
-// uses reports whether a command names a path.
-func uses(command, path string) bool { return strings.Contains(command, path) }
+// uses reports whether a command names a path, or one below it.
+func uses(command, path string) bool {
+	words := strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t\n'\"=:;&|()<>", c) })
+	return slices.ContainsFunc(words, func(word string) bool {
+		rel, err := filepath.Rel(path, word)
+		return filepath.IsAbs(word) && err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	})
+}
 
 // argumentsOf returns the files of /proc with the arguments of the processes above this one that have
 // the check on their command line, such as a shell.

@@ -375,7 +375,7 @@ func (r *run) noteHeldOut(ctx context.Context, check *state.Check) error {
 	}
 	if r.hiding.exposed != "" {
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "held_out",
-			"message": "the files of the held-out check are not hidden from the agent: " + r.hiding.exposed})
+			"message": "the files of the held-out check are not hidden from the agent: `perdure loop status` says why"})
 	}
 	if book.Check.IsExposed() {
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "held_out",

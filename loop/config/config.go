@@ -224,7 +224,8 @@ func Parse(raw json.RawMessage) (Config, error) {
 	}
 	c = c.WithDefaults()
 	if err := c.validate(); err != nil {
-		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop", Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "configure loop",
+			Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	return c, nil
 }

@@ -62,46 +62,61 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 	return appendEvents(tx, key, 0, b.Events)
 }
 
-// sqlOpenPlaces lists the places of loops that have not ended, and whether their trees were
-// completed (4) or cancelled (6) without them.
-const sqlOpenPlaces = `SELECT t.id, t.name, t.title, l.place, CASE WHEN s.state IN (4, 6) THEN 1 ELSE 0 END
-	FROM loop l JOIN tree t ON t.id = l.tree LEFT JOIN tree_stat s ON s.tree = t.id WHERE l.status IN ` + dbOpen
+// sqlOpenPlaces lists the places of loops that have not ended.
+const sqlOpenPlaces = `SELECT t.id, t.name, t.title, l.place FROM loop l JOIN tree t ON t.id = l.tree
+	WHERE l.status IN ` + dbOpen
+
+// taken is a loop that has not ended, and its place.
+type taken struct {
+	key               int64
+	tree, name, place string
+}
 
 // alone refuses a loop in a place where another one works: each would revert the
 // changes of the other. A loop whose tree was ended without it is ended.
 func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
-	var dead []int64
+	var others []taken
 	err := perdure.EachRow(ctx, tx, func(row perdure.Row) error {
-		var key, ended int64
-		var other, title, place string
-		if err := row.Scan(&key, &other, &title, &place, &ended); err != nil {
+		var o taken
+		if err := row.Scan(&o.key, &o.tree, &o.name, &o.place); err != nil {
 			return err
 		}
-		if other == string(l.Tree) || !holds(place, l.Place) && !holds(l.Place, place) {
-			return nil
+		if o.tree != string(l.Tree) && (holds(o.place, l.Place) || holds(l.Place, o.place)) {
+			others = append(others, o)
 		}
-		if ended == 1 {
-			dead = append(dead, key)
-			return nil
-		}
-		where := "this folder"
-		if place != l.Place {
-			_, where, _ = strings.Cut(place, ":")
-		}
-		if _, digits, _ := strings.Cut(other, "-"); title != "" {
-			other = title + "-" + digits // the loop's ID
-		}
-		return refuse(perdure.CodeConflict, "start loop",
-			"`perdure loop resume "+other+"` continues it, `perdure loop abort "+other+"` ends it",
-			"the loop %s works in %s and has not ended", other, where)
+		return nil
 	}, sqlOpenPlaces)
-	for _, key := range dead {
-		if err != nil {
+	if err != nil {
+		return err
+	}
+	for i := range others {
+		o := &others[i]
+		switch state, err := tx.TreeState(ctx, o.key); {
+		case err != nil:
+			return err
+		case !state.Terminal() || state == perdure.Failed:
+			return o.refuse(l.Place)
+		}
+		if err := closeLoop(ctx, tx, o.key); err != nil {
 			return err
 		}
-		err = closeLoop(ctx, tx, key)
 	}
-	return err
+	return nil
+}
+
+// refuse returns the error for a loop in the place of another one, or above or below it.
+func (o *taken) refuse(place string) error {
+	where := "this folder"
+	if place != o.place {
+		_, where, _ = strings.Cut(o.place, ":")
+	}
+	id := o.tree
+	if _, digits, _ := strings.Cut(o.tree, "-"); o.name != "" {
+		id = o.name + "-" + digits // the loop's ID
+	}
+	return refuse(perdure.CodeConflict, "start loop",
+		"`perdure loop resume "+id+"` continues it, `perdure loop abort "+id+"` ends it",
+		"the loop %s works in %s and has not ended", id, where)
 }
 
 // holds reports whether a place is the same as another one or a folder above it.

@@ -20,8 +20,15 @@ const (
 const closedReason = "its tree had ended without the loop; the files are as they were left, and were not checked"
 
 // closeLoop ends the row of a loop whose tree has ended without it: the user completed or
-// cancelled the tree, or the executor failed. No process executes such a loop any more.
+// cancelled the tree, or the executor failed. No process executes such a loop any more. It refuses a
+// loop whose tree is open: it was continued meanwhile.
 func closeLoop(ctx context.Context, tx *perdure.WriteTx, key int64) error {
+	switch state, err := tx.TreeState(ctx, key); {
+	case err != nil:
+		return err
+	case !state.Terminal():
+		return refuse(perdure.CodeConflict, "control loop", "repeat the command", "the loop was continued meanwhile")
+	}
 	var raw text
 	if err := tx.QueryRow(ctx, sqlLoopState, key).Scan(&raw); err != nil {
 		return err

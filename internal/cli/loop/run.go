@@ -163,9 +163,8 @@ func (c *commands) heldOut(text string) string {
 	if text == "" {
 		return ""
 	}
-	given := text
 	text = strings.Clone(text)
-	caller.HideArgument(given)
+	caller.HideValue("--held-out")
 	name := c.Path(text)
 	info, err := os.Stat(name)
 	switch {

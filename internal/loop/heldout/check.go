@@ -80,6 +80,7 @@ func within(name, workspace string) string {
 }
 
 func parseFolder(dir, workspace string) (*Check, error) {
+	dir = real(dir)
 	switch entries, err := os.ReadDir(dir); {
 	case err != nil:
 		return nil, fmt.Errorf("the held-out folder cannot be read: %w", err)

@@ -16,44 +16,60 @@ func (c *Check) Same(other *Check) bool {
 }
 
 // LayOver copies the files of the folder over those of a copy of the workspace; without a folder it
-// does nothing.
+// does nothing. It writes nowhere else: links of the copy, which the agent may have made, are replaced.
 func (c *Check) LayOver(root string) error {
 	if c.Folder == "" {
 		return nil
 	}
+	to, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
 	return filepath.WalkDir(c.Folder, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(c.Folder, name)
-		if err != nil {
+		switch {
+		case err != nil || rel == ".":
 			return err
-		}
-		to := filepath.Join(root, rel)
-		if e.IsDir() && e.Name() == ".git" {
+		case e.IsDir() && e.Name() == ".git":
 			return fs.SkipDir
+		case e.IsDir():
+			return makeFolder(to, rel)
 		}
-		if e.IsDir() {
-			return os.MkdirAll(to, 0o700)
-		}
-		if err := os.RemoveAll(to); err != nil {
+		if err := to.RemoveAll(rel); err != nil {
 			return err
 		}
-		if e.Type()&fs.ModeSymlink != 0 {
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
 			target, err := os.Readlink(name)
 			if err != nil {
 				return err
 			}
-			return os.Symlink(target, to)
+			return to.Symlink(target, rel)
+		case e.Type().IsRegular():
+			return copyFile(name, to, rel)
 		}
-		if !e.Type().IsRegular() {
-			return nil
-		}
-		return copyFile(name, to)
+		return nil
 	})
 }
 
-func copyFile(name, to string) error {
+// makeFolder makes a folder in the place of whatever else is there.
+func makeFolder(in *os.Root, name string) error {
+	switch info, err := in.Lstat(name); {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		if err := in.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return in.Mkdir(name, 0o700)
+}
+
+func copyFile(name string, to *os.Root, rel string) error {
 	from, err := os.Open(name) //nolint:gosec // a file of the user
 	if err != nil {
 		return err
@@ -63,7 +79,7 @@ func copyFile(name, to string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o600)
+	f, err := to.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o600)
 	if err != nil {
 		return err
 	}

@@ -2,5 +2,5 @@
 
 package caller
 
-// HideArgument does nothing: the arguments of a process are not changed on this system.
-func HideArgument(string) {}
+// HideValue does nothing: the arguments of a process are not changed on this system.
+func HideValue(string) {}
