@@ -183,7 +183,7 @@ func TestLoopsInOneWorkspace(t *testing.T) {
 				}()
 			}
 			refused := <-ends
-			wantSaid(t, refused.said, refused.status, 5, "and has not ended", "hint: `perdure loop resume tree-")
+			wantSaid(t, refused.said, refused.status, 5, "and has not ended", "hint: `perdure loop resume x-")
 			if err := os.WriteFile(w.beside("log.go"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func WronglyHopeless(l Ledger, limit int) (found string) {
 		if p.misses >= maxMisses {
 			break
 		}
-		if p.levels[at] != hidden {
+		if p.levels[at] != hidden || at.kind == file && p.levels[part{kind: step, index: at.index}] == hidden {
 			continue
 		}
 		for _, to := range []level{brief, full} {

@@ -138,6 +138,9 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			if leaving, err = c.gateOpened(ctx, b, id, how, answers); err != nil {
 				return err
 			}
+			if leaving && e.Time.Before(how.since) {
+				return awaitTakenOver(ctx, b, id)
+			}
 			if done, err := gateReported(ctx, b, id); leaving && done || err != nil {
 				return err
 			}
@@ -194,6 +197,31 @@ func gateReported(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool,
 	}
 	standing, err := state.Read(l.State)
 	return standing.Gate > 0, err
+}
+
+// awaitTakenOver waits until this process has taken over a loop that waited at a gate before: it replaces
+// the token of the gate then, and waits again.
+func awaitTakenOver(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
+	if b.Local == nil {
+		return nil
+	}
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return err
+	}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		root, err := b.Task(ctx, tree.Root)
+		if err != nil || root.State.Terminal() || root.State == perdure.Queued && root.ReadyAt.After(time.Now()) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-again.C:
+		}
+	}
 }
 
 // gateOpened prints the gate. It reports whether to leave instead of waiting.
